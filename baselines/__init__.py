@@ -1,0 +1,1 @@
+"""Methods, one short file each; imported as ``seedbench.baselines``."""

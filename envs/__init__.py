@@ -1,0 +1,1 @@
+"""Environments, one folder each; imported as ``seedbench.envs``."""

@@ -1,0 +1,1 @@
+"""One retrieval interface for WebShop and Search-QA, with interchangeable back ends."""
