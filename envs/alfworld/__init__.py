@@ -1,0 +1,12 @@
+"""ALFWorld (text): native engine, official games, generated games, oracle, demonstrator."""
+
+from seedbench.types import EnvironmentKind
+
+from .env import AlfWorld, Options
+
+KIND = EnvironmentKind(
+    name="alfworld",
+    options=Options,
+    make=AlfWorld,
+    default_splits={"mini": ("mini-train", "mini-seen"), "official": ("train", "valid_seen")},
+)

@@ -1,0 +1,65 @@
+"""Where games come from: one interface for generated and official ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Protocol
+
+from seedbench.types import HiddenTask, PublicTask, Task
+
+from . import mini
+from .game import Description, Game, compile_game
+
+#: Compiled games kept ready; about 40 kB each.
+CACHED_GAMES = 256
+
+
+class GameSource(Protocol):
+    """Splits, tasks in id order, and the game of a task (compiled when first asked for, then shared)."""
+
+    def splits(self) -> Mapping[str, int]: ...
+
+    def tasks(self, split: str) -> Sequence[Task]: ...
+
+    def game(self, task: Task) -> Game: ...
+
+    def description(self, task: Task) -> Description: ...
+
+    def details(self) -> Mapping[str, str]:
+        """What a result row must name about the games."""
+        ...
+
+
+class MiniSource:
+    """Generated games. A task's id is ``<split>/<number>``; its hidden half is ``(split, number)``."""
+
+    def __init__(self, size: str) -> None:
+        self.size = size
+        self._compiled = lru_cache(CACHED_GAMES)(self._compile)
+        self._tasks = lru_cache(None)(self._list)
+
+    def splits(self) -> Mapping[str, int]:
+        return mini.SPLITS
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        return self._tasks(split)
+
+    def game(self, task: Task) -> Game:
+        return self._compiled(*task.hidden.payload)
+
+    def description(self, task: Task) -> Description:
+        split, number = task.hidden.payload
+        return mini.generate(split, self.size, number)
+
+    def details(self) -> Mapping[str, str]:
+        return {"generator": mini.GENERATOR, "size": self.size}
+
+    def _list(self, split: str) -> tuple[Task, ...]:
+        return tuple(
+            Task(PublicTask(f"{split}/{n:05d}", split, mini.family_of(n)), HiddenTask((split, n)))
+            for n in range(mini.SPLITS[split])
+        )
+
+    def _compile(self, split: str, number: int) -> Game:
+        return compile_game(mini.generate(split, self.size, number), f"{split}/{number}")
