@@ -1,8 +1,8 @@
 """ALFWorld (text): native engine, official games, generated games, oracle, demonstrator."""
 
-from seedbench.types import EnvironmentKind
+from seedbench.envs.alfworld.env import AlfWorld, Options
 
-from .env import AlfWorld, Options
+from seedbench.types import EnvironmentKind
 
 KIND = EnvironmentKind(
     name="alfworld",

@@ -7,6 +7,12 @@ from dataclasses import replace
 from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
+from seedbench.envs.alfworld import protocol as rules
+from seedbench.envs.alfworld.engine import DIALECTS, Dialect, World
+from seedbench.envs.alfworld.game import FAMILIES, Game
+from seedbench.envs.alfworld.hindsight import annotate
+from seedbench.envs.alfworld.planner import solve
+from seedbench.envs.alfworld.sources import GameSource, MiniSource
 
 from seedbench.errors import ConfigError, EpisodeOver
 from seedbench.panel import sha256_lines
@@ -23,13 +29,6 @@ from seedbench.types import (
     StepResult,
     Task,
 )
-
-from . import protocol as rules
-from .engine import DIALECTS, Dialect, World
-from .game import FAMILIES, Game
-from .hindsight import annotate
-from .planner import solve
-from .sources import GameSource, MiniSource
 
 
 class Options(BaseModel):
@@ -80,9 +79,8 @@ class AlfWorld:
 
     def tasks(self, split: str) -> Sequence[Task]:
         if split not in self.splits():
-            raise ConfigError(
-                f"ALFWorld ({self.options.variant}) has no split '{split}'. Splits: {', '.join(self.splits())}."
-            )
+            known = ", ".join(self.splits())
+            raise ConfigError(f"ALFWorld ({self.options.variant}) has no split '{split}'. Splits: {known}.")
         return self.source.tasks(split)
 
     def session(self) -> AlfWorldSession:
@@ -199,7 +197,7 @@ class AlfWorldSession:
 def _source(options: Options) -> GameSource:
     if options.variant == "mini":
         return MiniSource(options.size)
-    from .data import OfficialSource
+    from seedbench.envs.alfworld.data import OfficialSource
 
     return OfficialSource(options.data)
 
@@ -207,6 +205,6 @@ def _source(options: Options) -> GameSource:
 def _opener(env: AlfWorld) -> Callable[[Task], Player]:
     if env.options.engine == "native":
         return lambda task: World(env.game(task), env.dialect)
-    from .reference import opener
+    from seedbench.envs.alfworld.reference import opener
 
     return opener(env.source, env.dialect)

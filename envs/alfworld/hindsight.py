@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-from seedbench.types import Episode, Skill
+from seedbench.envs.alfworld.memory import Memory, type_of
 
-from .memory import Memory, type_of
+from seedbench.types import Episode, Skill
 
 SOURCE = "rules"
 _ENTITY = re.compile(r"\b([a-z]+ \d+)\b")

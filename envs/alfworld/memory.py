@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from seedbench.types import History
+from seedbench.envs.alfworld.game import Goal
 
-from .game import Goal
+from seedbench.types import History
 
 _TASKS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?:look at|examine) (?:the |a |some )?(\w+) (?:under|with) the (\w+)"), "look"),

@@ -10,9 +10,9 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from . import rooms
-from .game import FAMILIES, KIND_OF_FAMILY, Description, Fact, Goal, Kind
-from .rooms import Layout
+from seedbench.envs.alfworld import rooms
+from seedbench.envs.alfworld.game import FAMILIES, KIND_OF_FAMILY, Description, Fact, Goal, Kind
+from seedbench.envs.alfworld.rooms import Layout
 
 #: Change this when the same number would give another game: it is part of every fingerprint.
 GENERATOR = "mini-1"

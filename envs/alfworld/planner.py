@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import permutations
 
-from .engine import World
+from seedbench.envs.alfworld.engine import World
 
 Plan = list[str]
 _DEVICE_VERB = {"clean": "clean", "heat": "heat", "cool": "cool"}

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from seedbench.envs.alfworld.engine import Dialect
+
 from seedbench.panel import sha256_lines
 from seedbench.parsing import parse_tagged
 from seedbench.types import Action, History, Message
-
-from .engine import Dialect
 
 REWARD_WON = 10.0
 FALLBACK_CHARS = 30
@@ -21,7 +21,7 @@ FALLBACK_CHARS = 30
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """``history_length``: past (observation, action) pairs in a prompt. ``max_steps``: actions per episode."""
+    """``history_length``: past pairs in a prompt. ``max_steps``: actions per episode."""
 
     name: str
     max_steps: int
@@ -44,7 +44,8 @@ _ASK = (
 )
 _PAST = (
     "Your task is to: {task}\n"
-    "You have taken {steps} action(s) so far. The last {shown} observation(s) and the actions you took:\n{past}\n"
+    "You have taken {steps} action(s) so far. "
+    "The last {shown} observation(s) and the actions you took:\n{past}\n"
     "You are now at step {step}."
 )
 #: Part of the fingerprint: a changed word is another protocol.
@@ -52,7 +53,7 @@ TEMPLATE_SHA256 = sha256_lines([_ROLE, _NOW, _ASK, _PAST])
 
 
 def render(history: History, protocol: Protocol) -> tuple[Message, ...]:
-    """One user message: role, task and last pairs (from the second step on), observation, actions, request."""
+    """One user message: role, task and last pairs (after the first step), observation, actions, request."""
     parts = [_ROLE]
     if history.past:
         first = max(0, history.step - protocol.history_length)

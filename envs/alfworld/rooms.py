@@ -85,8 +85,8 @@ SPAWN: Mapping[str, Mapping[str, str]] = {
 }
 
 CLEANABLE = frozenset(
-    "Apple Bowl ButterKnife Cloth Cup DishSponge Egg Fork Kettle Knife Ladle Lettuce Mug Pan Plate Pot Potato "
-    "SoapBar Spatula Spoon Tomato".split()
+    "Apple Bowl ButterKnife Cloth Cup DishSponge Egg Fork Kettle Knife Ladle Lettuce Mug Pan Plate Pot "
+    "Potato SoapBar Spatula Spoon Tomato".split()
 )
 HEATABLE = frozenset("Apple Bread Cup Egg Mug Plate Potato Tomato".split())
 COOLABLE = frozenset("Apple Bowl Bread Cup Egg Lettuce Mug Pan Plate Pot Potato Tomato WineBottle".split())

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Protocol
 
-from seedbench.types import HiddenTask, PublicTask, Task
+from seedbench.envs.alfworld import mini
+from seedbench.envs.alfworld.game import Description, Game, compile_game
 
-from . import mini
-from .game import Description, Game, compile_game
+from seedbench.types import HiddenTask, PublicTask, Task
 
 #: Compiled games kept ready; about 40 kB each.
 CACHED_GAMES = 256
