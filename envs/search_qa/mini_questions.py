@@ -126,6 +126,12 @@ class Asked:
     job: str = ""
 
 
+def templates() -> list[str]:
+    """All texts that questions are made of."""
+    tables = (ASK, PHRASE, CLAUSE, _SAME, _FIRST)
+    return [_NAMED, _KNOWN, "What is {x}?", "Who is {x}?", *(t for table in tables for t in table.values())]
+
+
 def _pattern(template: str) -> re.Pattern[str]:
     parts = re.split(r"\{(\w+)\}", template.rstrip("?"))
     body = "".join(f"(?P<{p}>.+?)" if i % 2 else re.escape(p) for i, p in enumerate(parts))

@@ -15,7 +15,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from seedbench.envs.search_qa import spans
+from seedbench.envs.search_qa import mini_questions, mini_words, mini_world, spans
 from seedbench.envs.search_qa.metrics import normalize
 from seedbench.envs.search_qa.mini_questions import Asked, understand
 from seedbench.envs.search_qa.mini_world import read
@@ -25,8 +25,12 @@ from seedbench.types import Episode, History, Skill
 
 #: Ways to go wrong: answer at once; stop after one article; search something else; misread the article.
 FLAWS = ("early", "one_hop", "wrong_query", "wrong_value")
+CLEAN = 0.0
 #: The share of spoiled questions that leaves a demonstrator about 38 % success on mini-train.
 FLAWED = 0.65
+#: Worlds a warm start practises in, with their weights; the default world (seed 0) stays unseen.
+WORLDS = tuple(({"world_seed": seed}, 0.125) for seed in range(1, 9))
+SPLIT = "mini-train"
 _MAX_SKILL_WORDS = 25
 
 
@@ -85,11 +89,12 @@ class Demonstrator:
     named searches are made in its order; a skill about other names is ignored.
     """
 
-    flaws: float = 0.0
-    seed: int = 0
+    flaws: float = CLEAN
+    seed: int | str = 0
 
-    def act(self, history: History, skill: str | None = None) -> str:
+    def act(self, history: History, skill: Skill | str | None = None) -> str:
         """Text of the next action, one of the environment's ``choices``."""
+        skill = skill.text if isinstance(skill, Skill) else skill
         candidates = spans.choices(history)
         if skill is not None and _relevant(skill, history):
             named = _named_search(skill, history)
@@ -227,16 +232,32 @@ def _plan_from_trajectory(history: History) -> str:
     return " then ".join([*steps, "answer from the results"])
 
 
-def faithful(skill: Skill, episode: Episode) -> bool:
-    """Every name the skill tells to search occurs in the trajectory, and it answers what was asked."""
+def faithful(skill: Skill, episode: Episode) -> float:
+    """Share in [0, 1] of what a skill says that the trajectory bears out; 0 if it says to search nothing.
+
+    Counted are the names to search, which must occur in it, and the ending, which must be what was asked.
+    """
     history = episode.history()
-    text = _seen_text(history)
-    if not all(f" {normalize(n)} " in text for n in _named(skill.text)) or not _named(skill.text):
-        return False
+    names, text = _named(skill.text), _seen_text(history)
+    borne_out = [f" {normalize(n)} " in text for n in names]
     asked = understand(history.instruction)
-    if asked is None:
-        return True
-    return normalize(skill.text).endswith(_ending(asked))
+    if asked is not None:
+        borne_out.append(normalize(skill.text).endswith(_ending(asked)))
+    return sum(borne_out) / len(borne_out) if names else 0.0
+
+
+def entities() -> dict[str, int]:
+    """Names worth a token of their own: none, names are made of words."""
+    return {}
+
+
+def words() -> tuple[str, ...]:
+    """Every word of the generated world and its questions, in small letters."""
+    texts = [*mini_world.ARTICLES.values(), *mini_questions.templates()]
+    made = {w for text in texts for w in re.findall(r"[a-z]+", text.lower())}
+    named = {w.lower() for table in vars(mini_words).values() if isinstance(table, list) for w in table}
+    years = {str(y) for y in range(mini_world.YEARS[0], mini_world.YEARS[1] + 1)}
+    return tuple(sorted(made | named | years))
 
 
 def _ending(asked: Asked) -> str:
