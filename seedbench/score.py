@@ -137,7 +137,7 @@ def score_records(
 ) -> EvalScore:
     """``groups`` in reporting order; groups of the panel that it lacks follow, sorted."""
     check_records(records, panel)
-    order = [*groups, *sorted(set(panel.group.values()) - set(groups))]
+    order = list(dict.fromkeys([*groups, *sorted(set(panel.group.values()))]))
     by_group = {g: [r for r in records if r["task"]["group"] == g] for g in order}
     expected = Counter({g: 0 for g in order})
     for task, group in panel.group.items():

@@ -10,7 +10,8 @@ Layout (``run_dir/``)::
     episodes/eval-<label>.jsonl  evaluation episodes, see :class:`Stream`
     metrics.jsonl        {"update": int, name: number, ...} after each update
     costs.jsonl          {"update": int, "stage": "rollout|analysis|scoring|sft|update|evaluation",
-                          "seconds": float, "tokens": int, "flops": float}
+                          "seconds": float, "tokens": int, "flops": float}; work before the
+                         first update (warm start) has update -1
     checkpoints/         written by the trainer, not read here
 
 ``config.json``::
@@ -208,15 +209,15 @@ class RunStore(Run):
         """Forget training episodes, metrics and costs of ``update`` and later.
 
         A run that continues from the checkpoint of ``update`` makes them again, bit for bit; evaluation
-        streams stay, they are finished by :meth:`done_keys`.
+        streams and their costs stay, they are finished by :meth:`done_keys`.
         """
         for name in ("episodes/train.jsonl", "metrics.jsonl", "costs.jsonl"):
             path = self.path / name
             if name in self._files:
                 self._files.pop(name).close()
             if path.is_file():
-                keep = [canonical_json(r) + "\n" for r in read_lines(path) if r["update"] < update]
-                write_bytes(path, "".join(keep).encode())
+                keep = [r for r in read_lines(path) if r["update"] < update or r.get("stage") == "evaluation"]
+                write_bytes(path, "".join(canonical_json(r) + "\n" for r in keep).encode())
         self._good.pop("train", None)
 
     def sync(self) -> None:

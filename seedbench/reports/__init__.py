@@ -1,0 +1,1 @@
+"""Run folders -> tables. Import the builder you need; see :mod:`seedbench.reports.builders`."""
