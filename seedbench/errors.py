@@ -47,6 +47,10 @@ class LeakFound(SeedbenchError):
     exit_code = 3
 
 
+class RetrieverFailed(SeedbenchError):
+    """A retrieval server did not answer, or answered something that is no result."""
+
+
 class EpisodeOver(SeedbenchError):
     """``step`` was called after the episode ended, or before ``reset``."""
 

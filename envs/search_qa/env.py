@@ -13,7 +13,7 @@ from seedbench.envs.search_qa import metrics, protocol, spans, teach
 from seedbench.envs.search_qa.questions import SETS, Question
 
 from seedbench.errors import DataMissing, EpisodeOver
-from seedbench.panel import sha256_lines
+from seedbench.panel import Panel, sha256_lines
 from seedbench.search.base import Hit, Retriever
 from seedbench.types import (
     Action,
@@ -51,6 +51,11 @@ class SearchQA:
         present = Counter(t.public.group for tasks in self._tasks.values() for t in tasks)
         self.groups = tuple(s for s in SETS if s in present) + tuple(sorted(set(present) - set(SETS)))
         asked = (f"{t.id}\t{t.hidden.payload}" for tasks in self._tasks.values() for t in tasks)
+        panels = {
+            f"split {name}": f"{len(tasks)} tasks, sha256 {Panel.of(name, [t.id for t in tasks]).sha256}"
+            for name, tasks in self._tasks.items()
+            if tasks
+        }
         settings = [repr(dialect), form, str(topk), retriever.fingerprint, sha256_lines(asked)]
         self.spec = EnvSpec(
             name="search_qa",
@@ -64,6 +69,7 @@ class SearchQA:
                 "topk": str(topk),
                 "observation": form,
                 "index": retriever.fingerprint,
+                **panels,
                 **(details or {}),
             },
         )

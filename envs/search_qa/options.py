@@ -12,7 +12,7 @@ from seedbench.envs.search_qa.mini_questions import Writer
 from seedbench.envs.search_qa.mini_world import build
 from seedbench.envs.search_qa.questions import SETS, Question
 
-from seedbench.errors import ConfigError
+from seedbench.errors import ConfigError, DataMissing
 from seedbench.search.base import Retriever
 from seedbench.search.bm25 import BM25
 
@@ -60,7 +60,8 @@ def make(options: Options) -> SearchQA:
         splits, retriever = _mini(options)
         details = {"world_seed": str(options.world_seed)}
     else:
-        splits, retriever, details = data.load(options)
+        splits, retriever = _real(options)
+        details = {"subset": options.subset}
     return SearchQA(
         splits,
         retriever,
@@ -82,3 +83,14 @@ def _mini(options: Options) -> tuple[dict[str, list[Question]], Retriever]:
         share, extra = divmod(sizes[split], len(names))
         splits[split] = [q for i, s in enumerate(names) for q in writer.write(s, share + (i < extra))]
     return splits, BM25.build(world.documents())
+
+
+def _real(options: Options) -> tuple[dict[str, list[Question]], Retriever]:
+    folder = data.find(options.data, options.subset == "mini")
+    splits = folder.splits(options.sets, options.train_sets)
+    if not any(splits.values()):
+        raise DataMissing(
+            f"{folder.root} holds no questions of {', '.join(options.sets)}. Expected questions/<set>.jsonl "
+            "or test.parquet; docs/search_qa.md lists the names."
+        )
+    return splits, data.retriever(options.retriever, folder, options.index, options.url)

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import io
-import json
-import lzma
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +10,7 @@ from typing import Any
 from seedbench.envs.search_qa.metrics import normalize
 
 from seedbench.errors import DataCorrupt, DataMissing, ExtraMissing
+from seedbench.search.corpus import read_objects
 
 #: The seven sets in the order of the papers' table.
 SETS = ("nq", "triviaqa", "popqa", "hotpotqa", "2wikimultihopqa", "musique", "bamboogle")
@@ -38,27 +35,9 @@ class Question:
     evidence: str = "none"
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """``(line number, text)`` of a JSONL file, plain or .gz or .xz; a broken line is named, not skipped."""
-    openers: Mapping[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
-    try:
-        with openers.get(path.suffix, io.open)(path, "rb") as file:
-            for number, raw in enumerate(file, 1):
-                if raw.strip():
-                    yield number, raw.decode("utf-8")
-    except FileNotFoundError as error:
-        raise DataMissing(f"{path} does not exist.") from error
-    except UnicodeDecodeError as error:
-        raise DataCorrupt(
-            f"{path}, line {number}: not UTF-8 ({error.reason}). Re-encode the file."
-        ) from error
-    except (EOFError, lzma.LZMAError, gzip.BadGzipFile) as error:
-        raise DataCorrupt(f"{path} is not a complete compressed file: {error}. Fetch it again.") from error
-
-
 def load(path: Path, data_source: str = "", limit_sets: Sequence[str] = ()) -> list[Question]:
     """Questions of one file, in its order. ``data_source`` fills rows that name none."""
-    rows = _parquet(path) if path.suffix == ".parquet" else _jsonl(path)
+    rows = _parquet(path) if path.suffix == ".parquet" else read_objects(path)
     questions = [parse_row(row, f"{path}, row {n}", data_source) for n, row in rows]
     _unique(questions, path)
     return [q for q in questions if not limit_sets or q.data_source in limit_sets]
@@ -71,7 +50,7 @@ def parse_row(row: Mapping[str, Any], where: str, data_source: str = "") -> Ques
     ``reward_model.ground_truth.target`` (a list, a string or a numpy array after pandas) and
     ``extra_info``; verl-agent's keep the question in ``env_kwargs``.
     """
-    inner = row.get("env_kwargs") or {}
+    inner, notes = row.get("env_kwargs") or {}, row.get("metadata") or {}
     text = row.get("question") or inner.get("question") or _prompt_question(row.get("prompt"))
     golds = _golds(row, inner)
     if not isinstance(text, str) or not text.strip() or not golds:
@@ -85,9 +64,9 @@ def parse_row(row: Mapping[str, Any], where: str, data_source: str = "") -> Ques
         question=text,
         golds=golds,
         data_source=source,
-        gold_ids=tuple(map(str, _listed(row.get("gold_ids")))),
-        route=tuple(map(str, _listed(row.get("gold_titles")))),
-        evidence=str(row.get("evidence") or "none"),
+        gold_ids=tuple(map(str, _listed(row.get("gold_ids", notes.get("gold_ids"))))),
+        route=tuple(map(str, _listed(row.get("gold_titles", notes.get("gold_titles"))))),
+        evidence=str(row.get("evidence") or notes.get("evidence") or "none"),
     )
 
 
@@ -118,17 +97,6 @@ def _prompt_question(prompt: Any) -> str | None:
     messages = _listed(prompt)
     content = messages[0].get("content", "") if messages and isinstance(messages[0], Mapping) else ""
     return content.rpartition("Question:")[2].strip() or None
-
-
-def _jsonl(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    for number, line in read_lines(path):
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise DataCorrupt(f"{path}, line {number}: not JSON ({error.msg}).") from error
-        if not isinstance(row, dict):
-            raise DataCorrupt(f"{path}, line {number}: expected an object, found {type(row).__name__}.")
-        yield number, row
 
 
 def _parquet(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -32,6 +32,11 @@ FLAWED = 0.65
 WORLDS = tuple(({"world_seed": seed}, 0.125) for seed in range(1, 9))
 SPLIT = "mini-train"
 _MAX_SKILL_WORDS = 25
+#: Words of actions, results, skills and their summaries.
+_OTHER_WORDS = (
+    "search answer information doc then its their compare from results right wrong after searches answered "
+    "too early no yes in steps"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +258,7 @@ def entities() -> dict[str, int]:
 
 def words() -> tuple[str, ...]:
     """Every word of the generated world and its questions, in small letters."""
-    texts = [*mini_world.ARTICLES.values(), *mini_questions.templates()]
+    texts = [*mini_world.ARTICLES.values(), *mini_questions.templates(), _OTHER_WORDS]
     made = {w for text in texts for w in re.findall(r"[a-z]+", text.lower())}
     named = {w.lower() for table in vars(mini_words).values() if isinstance(table, list) for w in table}
     years = {str(y) for y in range(mini_world.YEARS[0], mini_world.YEARS[1] + 1)}
