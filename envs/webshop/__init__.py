@@ -1,0 +1,16 @@
+"""WebShop: the real shop without Java, a generated one, oracle, demonstrator, web pages."""
+
+from seedbench.envs.webshop.env import Options, WebShop
+
+from seedbench.types import EnvironmentKind
+
+KIND = EnvironmentKind(
+    name="webshop",
+    options=Options,
+    make=WebShop,
+    default_splits={
+        "mini": ("mini-train", "mini-test"),
+        "faithful": ("train", "test"),
+        "fixed": ("strict-train", "test"),
+    },
+)

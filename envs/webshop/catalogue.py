@@ -59,8 +59,8 @@ def clean(
 ) -> tuple[Product, ...]:
     """Products of a raw file. Repeated and over-long asins are dropped; price ranges are drawn from ``rng``.
 
-    With ``random.Random(0)`` the draws equal those of the original after ``random.seed(0)``; the global generator is not
-    touched. Raises :class:`DataCorrupt` with the place when a record is not a product.
+    With ``random.Random(0)`` the draws equal those of the original after ``random.seed(0)``; the global
+    generator is not touched. Raises :class:`DataCorrupt` with the place when a record is not a product.
     """
     seen: set[str] = set()
     products = []

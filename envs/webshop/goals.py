@@ -79,7 +79,8 @@ def human_goals(products: Sequence[Product], human: Mapping[str, Any], rng: rand
                 text = record["instruction"].strip(".")
             except (KeyError, TypeError, AttributeError) as e:
                 raise DataCorrupt(
-                    f"A human instruction of product {product.asin} lacks {e}. Fetch items_human_ins.json again."
+                    f"A human instruction of product {product.asin} lacks {e}. "
+                    "Fetch items_human_ins.json again."
                 ) from e
             if not wanted:
                 continue

@@ -1,8 +1,8 @@
 """Pages of the ``html`` observation mode, byte for byte those of the recorded original.
 
-The markup is what an agent in this mode reads, so it is reproduced as recorded, unbalanced tags, blank lines and
-all; it was reconstructed from recordings of the original site (WebShop, MIT licence). All text is escaped. The
-pages that people shop on are other ones: :mod:`.site`.
+The markup is what an agent in this mode reads, so it is reproduced as recorded, unbalanced tags, blank lines
+and all; it was reconstructed from recordings of the original site (WebShop, MIT licence). Text is escaped.
+The pages that people shop on are other ones: :mod:`.site`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from urllib.parse import urlencode
 
 from seedbench.envs.webshop import markup_templates as parts
 from seedbench.envs.webshop.catalogue import Product
-from seedbench.envs.webshop.shop import SUB_PAGES, Visit, script_json
+from seedbench.envs.webshop.pages import SUB_PAGES, script_json
+from seedbench.envs.webshop.shop import Visit
 
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "'": "&#39;", '"': "&#34;"})
 _SUB_NAMES = {"Description": "description", "Features": "bulletpoints", "Reviews": "reviews"}

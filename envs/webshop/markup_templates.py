@@ -1,4 +1,4 @@
-# ruff: noqa: E501
+# ruff: noqa: E101, E501
 """Page pieces of the ``html`` observation mode, reconstructed from recordings of the original site.
 
 They are data: unbalanced tags, blank lines and the unused scripts are part of what an agent in this mode reads.

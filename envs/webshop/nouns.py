@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 from seedbench.envs.webshop.catalogue import Product
 
@@ -69,7 +69,7 @@ class Spacy:
         return self._of(product)
 
 
-def _load_spacy():  # noqa: ANN202 - the type belongs to the optional package
+def _load_spacy() -> tuple[Any, str]:
     cure = (
         "The nouns of these titles are not in a frozen table, so spaCy has to find them. Install it with "
         "`pip install 'seedbench[webshop]'` and the model with `python -m spacy download en_core_web_sm`, or "

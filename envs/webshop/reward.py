@@ -1,6 +1,6 @@
 """The score of a purchase, in [0, 1]: as the original program counts, and with its faults corrected.
 
-``score = type * (attributes + options + price) / (n_attributes + n_options + 1)`` (webshop specification 1.5).
+``score = type * (attributes + options + price) / (n_attributes + n_options + 1)`` (specification 1.5).
 Fuzzy matches are token-set ratios above 85 on text with everything but letters and digits blanked, rounded to
 whole numbers (thefuzz 0.22 over rapidfuzz).
 """

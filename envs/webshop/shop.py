@@ -12,22 +12,19 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from seedbench.envs.webshop.catalogue import Product, index_documents
 from seedbench.envs.webshop.goals import Goal
 from seedbench.envs.webshop.nouns import TitleNouns
+from seedbench.envs.webshop.pages import PAGES, SUB_PAGES, Node, PageKind
 from seedbench.envs.webshop.reward import Score, score
 
 from seedbench.errors import DataCorrupt, SeedbenchError
 from seedbench.search.bm25 import BM25
 
-_SCRIPT_ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "'": "\\u0027"})
 HOST = "http://127.0.0.1:3000"
-SUB_PAGES = ("Description", "Features", "Reviews")
-PageKind = Literal["index", "results", "item", "sub", "done"]
 _URL_NAME = {"results": "search_results", "item": "item_page", "sub": "item_sub_page", "done": "done"}
 _FIXED_ACTION = re.compile(r"(search|click)\s*\[(.*)\]", re.DOTALL | re.IGNORECASE)
 
@@ -36,29 +33,15 @@ class OriginalCrash(SeedbenchError):
     """The original program dies on this input; the faithful variant says so, the fixed one does not."""
 
 
-def script_json(value: object) -> str:
-    """JSON that is safe inside a page: sorted keys, and no markup characters (the original's ``tojson``)."""
-    return json.dumps(value, sort_keys=True).translate(_SCRIPT_ESCAPES)
-
-
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """``page_size`` hits a page out of ``depth``. ``slots``: results are clicked as ``item 1`` ..., not by asin."""
+    """``page_size`` hits a page, ``depth`` in all. ``slots``: results are clicked as ``item 1``, not by asin."""
 
     fixed: bool
     page_size: int = 10
     depth: int = 50
     slots: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A visible piece of a page. ``click`` is what to click (``""`` for plain text), ``group`` an option's name."""
-
-    kind: Literal["text", "button", "option", "link"]
-    text: str
-    click: str = ""
-    group: str = ""
+    sub_pages: tuple[str, ...] = SUB_PAGES
 
 
 class Shop:
@@ -142,7 +125,7 @@ class Visit:
     @property
     def nodes(self) -> tuple[Node, ...]:
         if self._nodes is None:
-            self._nodes = tuple(_PAGES[self.kind](self))
+            self._nodes = tuple(PAGES[self.kind](self))
         return self._nodes
 
     def clickables(self) -> dict[str, Node]:
@@ -165,7 +148,7 @@ class Visit:
         return True
 
     def url(self) -> str:
-        """Address of the page as the original builds it; its parts also decide what ``< Prev`` means there."""
+        """Address of the page as the original builds it; its words also decide what ``< Prev`` does there."""
         parts = [HOST]
         if self.kind != "index":
             parts.append(_URL_NAME[self.kind])
@@ -199,7 +182,7 @@ class Visit:
             self._to_results(self.page + 1)
         elif argument == "< prev":
             self._back()
-        elif argument.capitalize() in SUB_PAGES:
+        elif argument.capitalize() in self.shop.rules.sub_pages:
             self.kind, self.sub_page = "sub", argument.capitalize()
         elif node.kind == "option":
             self.options[node.group] = node.text
@@ -226,93 +209,3 @@ class Visit:
         """Products of the current results page. A page 0 shows what Python slicing makes of it, as there."""
         size = self.shop.rules.page_size
         return self.hits[(self.page - 1) * size : self.page * size]
-
-
-def _head(visit: Visit) -> list[Node]:
-    return [Node("text", "Instruction:"), Node("text", visit.goal.instruction), _button("Back to Search")]
-
-
-def _button(text: str) -> Node:
-    return Node("button", text, text.lower())
-
-
-def _index_page(visit: Visit) -> list[Node]:
-    opening = [Node("text", t) for t in ("WebShop", "Instruction: ", visit.goal.instruction)]
-    return [*opening, _button("Search")]
-
-
-def _results_page(visit: Visit) -> list[Node]:
-    rules = visit.shop.rules
-    nodes = [*_head(visit), Node("text", f"Page {visit.page} (Total results: {len(visit.hits)})")]
-    if visit.page > 1:
-        nodes.append(_button("< Prev"))
-    if not rules.fixed or visit.page * rules.page_size < len(visit.hits):
-        nodes.append(_button("Next >"))
-    for slot, product in enumerate(visit.on_page(), 1):
-        click = f"item {slot}" if rules.slots else product.asin.lower()
-        tag = f"${product.price:.2f}" if rules.fixed else product.price_tag
-        nodes += [Node("link", product.asin, click), Node("text", product.title), Node("text", tag)]
-    return nodes
-
-
-def _item_page(visit: Visit) -> list[Node]:
-    product, fixed = visit.product, visit.shop.rules.fixed
-    assert product is not None
-    nodes = [*_head(visit), _button("< Prev")]
-    label = _labels(product) if fixed else (lambda name, value: value)
-    for name, values in product.options.items():
-        nodes.append(Node("text", name))
-        nodes += [Node("option", v, label(name, v), name) for v in values]
-    tag = f"${product.price:.2f}" if fixed else product.price_tag
-    nodes += [Node("text", t) for t in (product.title, f"Price: {tag}", "Rating: N.A.")]
-    return nodes + [_button(t) for t in (*SUB_PAGES, "Buy Now")]
-
-
-def _labels(product: Product) -> Callable[[str, str], str]:
-    """What to click for an option: its value, with the group's name in front where the value alone is unclear."""
-    count: dict[str, int] = {
-        t.lower(): 1 for t in (*SUB_PAGES, "Buy Now", "< Prev", "Back to Search", "Search")
-    }
-    for values in product.options.values():
-        for v in set(values):
-            plain = " ".join(v.split())
-            count[plain] = count.get(plain, 0) + 1
-
-    def label(name: str, value: str) -> str:
-        plain = " ".join(value.split())
-        return plain if count[plain] == 1 else f"{' '.join(name.split())}: {plain}"
-
-    return label
-
-
-def _sub_page(visit: Visit) -> list[Node]:
-    product, fixed = visit.product, visit.shop.rules.fixed
-    assert product is not None
-    nodes = [*_head(visit), _button("< Prev")]
-    if visit.sub_page == "Description" and product.description:
-        nodes.append(Node("text", product.description))
-    elif visit.sub_page == "Features":
-        nodes += [Node("text", f" {b}") for b in product.bullets if b.strip() or not fixed]
-    return nodes
-
-
-def _done_page(visit: Visit) -> list[Node]:
-    assert visit.product is not None and visit.score is not None
-    if visit.shop.rules.fixed:
-        return [Node("text", "Thank you for shopping with us!")]
-    bought = ["Purchased", "asin", visit.product.asin, "options", script_json(visit.options), "attrs", "None"]
-    bought += ["category", "None", "query", "None", "product category", "None"]
-    target = ["Target", "asin", "options", "attrs", "price upper", "instuction text", "category"]
-    target += ["product category", "query"]
-    reward = ["Reward", "Your score (min 0.0, max 1.0)", str(visit.score.value), "Reward Details ", "None"]
-    head = ["Thank you for shopping with us!", "Your code: ", "None", " (Paste it in your MTurk interface.)"]
-    return [Node("text", t) for t in (*head, *bought, *target, "Goal ", "None", *reward)]
-
-
-_PAGES: dict[PageKind, Callable[[Visit], list[Node]]] = {
-    "index": _index_page,
-    "results": _results_page,
-    "item": _item_page,
-    "sub": _sub_page,
-    "done": _done_page,
-}
