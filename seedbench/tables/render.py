@@ -176,8 +176,7 @@ def to_json(table: Table) -> str:
 
 
 def terminal(table: Table, width: int | None = None) -> str:
-    """Text with colours when the terminal has them. Column groups that do not fit beside each other follow
-    below each other."""
+    """Text with colours when the terminal has them; column groups stand below each other."""
     from rich.console import Console
 
     console = Console(width=width)
@@ -185,7 +184,7 @@ def terminal(table: Table, width: int | None = None) -> str:
         console.print(f"[bold]{table.title}[/bold]", highlight=False)
         for block in table.blocks:
             console.print()
-            for part in _fitting(block, console.width):
+            for part in _by_group(block):
                 console.print(_rich(part))
             for note in block.notes:
                 console.print(f"  {note}", markup=False, highlight=False)
@@ -194,19 +193,10 @@ def terminal(table: Table, width: int | None = None) -> str:
     return capture.get()
 
 
-def _fitting(block: Block, width: int) -> list[Block]:
-    """The block, or one block per column group when all of it is wider than the terminal."""
-    if _width(block) <= width:
-        return [block]
+def _by_group(block: Block) -> list[Block]:
+    """One block per column group: headings over groups do not exist in a terminal."""
     groups = groupby(block.columns, key=lambda c: c.group)
     return [Block(block.title, block.labels, tuple(columns), block.rows) for _, columns in groups]
-
-
-def _width(block: Block) -> int:
-    widths = [max([len(h), *(len(r.labels[i]) for r in block.rows)]) for i, h in enumerate(block.labels)]
-    for c in block.columns:
-        widths.append(max([len(c.title), *(len(format_cell(r.cells.get(c.key), c)) for r in block.rows)]))
-    return sum(w + 3 for w in widths) + 1
 
 
 def _rich(block: Block) -> object:
@@ -225,7 +215,8 @@ def _rich(block: Block) -> object:
         for column in block.columns:
             cell = row.cells.get(column.key)
             best = cell is not None and cell.best
-            cells.append(Text(format_cell(cell, column), style="bold" if best else ""))
+            text = format_cell(cell, column).replace(", ", ",")  # so that an interval is not broken
+            cells.append(Text(text, style="bold" if best else ""))
         out.add_row(*cells)
     return out
 
