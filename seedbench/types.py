@@ -15,7 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from seedbench.panel import Panel
 
 Status = Literal[
     "completed",  # the environment ended the episode by its own rule
@@ -287,6 +290,10 @@ class Environment(Protocol):
         """Tasks of a split, sorted by id. Raises :class:`~seedbench.errors.DataMissing` with the cure."""
         ...
 
+    def panel(self, name: str) -> Panel:
+        """A named evaluation panel, or all of a split under the split's name."""
+        ...
+
     def session(self) -> Session: ...
 
     def parse(self, completion: str) -> Action: ...
@@ -308,10 +315,14 @@ class Environment(Protocol):
 
 @runtime_checkable
 class Policy(Protocol):
-    """Anything that acts. ``privileged`` policies (the oracle) are never ranked."""
+    """Anything that acts. ``privileged`` policies (the oracle) are never ranked.
+
+    A ``constrained`` policy answers with one of ``view.choices``, others with a free completion.
+    """
 
     name: str
     privileged: bool
+    constrained: bool
 
     def act(self, views: Sequence[View]) -> Sequence[Generation]:
         """One generation per view, in order."""

@@ -1,0 +1,177 @@
+"""What a run is: a frozen, validated description with a hash. TOML files and ``-o a.b=1`` fill it in."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import sys
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from seedbench.errors import ConfigError
+from seedbench.registry import ENVIRONMENTS, METHODS
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class EnvSection(Section):
+    """``options`` are the environment's own (see ``seedbench info env NAME``); ``split`` trains, ``panel``
+    evaluates; both default to the variant's."""
+
+    name: str
+    options: dict[str, Any] = {}
+    split: str = ""
+    panel: str = ""
+
+
+class MethodSection(Section):
+    """``options`` are fields of the method's dataclass, nested ones as tables."""
+
+    name: str
+    options: dict[str, Any] = {}
+
+
+class BackboneSection(Section):
+    """``name``: ``tiny``, a named model, or ``hf:<path or id>``; ``options`` are the backbone's own."""
+
+    name: str = "tiny"
+    options: dict[str, Any] = {}
+
+
+class TrainSection(Section):
+    """One update plays ``tasks`` x ``group`` episodes and makes ``minibatches`` optimiser steps on them.
+
+    ``learning_rate`` rises linearly over ``lr_warmup`` updates and stays; ``micro_tokens`` bounds the padded
+    tokens of one forward pass and changes no result; ``old_logprobs``: as sampled (free) or recomputed once
+    before the update (as the papers do); ``data_fraction`` trains on a nested subset of the split;
+    ``block`` episodes are played side by side (see :mod:`seedbench.rollout`).
+    """
+
+    updates: int = Field(150, ge=0)
+    data_fraction: float = Field(1.0, gt=0, le=1)
+    tasks: int = Field(16, ge=1)
+    group: int = Field(8, ge=2)
+    temperature: float = Field(1.0, gt=0)
+    learning_rate: float = Field(1e-6, gt=0)
+    lr_warmup: int = Field(0, ge=0)
+    beta1: float = 0.9
+    beta2: float = 0.999
+    weight_decay: float = 0.01
+    clip_norm: float = Field(1.0, gt=0)
+    minibatches: int = Field(4, ge=1)
+    micro_tokens: int = Field(16384, ge=1)
+    old_logprobs: Literal["sampled", "recomputed"] = "recomputed"
+    checkpoint_every: int = Field(10, ge=1)
+    block: int = Field(64, ge=1)
+
+
+class EvaluationSection(Section):
+    """``every``: updates between evaluations on the panel (0: only first and last); ``episodes``: plays of
+    each panel task."""
+
+    temperature: float = Field(0.4, ge=0)
+    every: int = Field(5, ge=0)
+    episodes: int = Field(1, ge=1)
+
+
+class RunConfig(Section):
+    env: EnvSection
+    method: MethodSection
+    backbone: BackboneSection = BackboneSection()
+    scale: str = "quick"
+    seed: int = Field(0, ge=0)
+    train: TrainSection = TrainSection()
+    eval: EvaluationSection = EvaluationSection()
+
+    def canonical(self) -> str:
+        """JSON with sorted keys; equal configurations give equal text on every machine."""
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+
+    def sha256(self) -> str:
+        return hashlib.sha256(self.canonical().encode()).hexdigest()
+
+
+def overrides(pairs: list[str]) -> dict[str, Any]:
+    """``["train.updates=3", "method.options.coefficient=0.1"]`` as a nested dictionary."""
+    out: dict[str, Any] = {}
+    for pair in pairs:
+        path, sign, text = pair.partition("=")
+        if not sign or not path:
+            raise ConfigError(f"'-o {pair}' should read section.name=value.")
+        try:
+            value = tomllib.loads(f"v = {text}")["v"]
+        except tomllib.TOMLDecodeError:
+            value = text  # a bare word is a string
+        _set(out, path.split("."), value)
+    return out
+
+
+def _set(tree: dict[str, Any], path: list[str], value: Any) -> None:
+    for part in path[:-1]:
+        tree = tree.setdefault(part, {})
+    tree[path[-1]] = value
+
+
+def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """``over`` laid on ``base``, tables merged, everything else replaced."""
+    out = dict(base)
+    for key, value in over.items():
+        if isinstance(value, dict) and isinstance(out.get(key), dict):
+            value = merge(out[key], value)
+        out[key] = value
+    return out
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"Configuration file {path} cannot be read: {error}.") from error
+
+
+def validated(kind: type[BaseModel] | TypeAdapter, data: Any, what: str) -> Any:
+    """``data`` as ``kind``; a wrong name or value becomes one readable line per problem."""
+    try:
+        return kind.validate_python(data) if isinstance(kind, TypeAdapter) else kind.model_validate(data)
+    except ValidationError as error:
+        lines = [f"{'.'.join(map(str, e['loc'])) or what}: {e['msg']}" for e in error.errors()]
+        raise ConfigError(f"Wrong {what}:\n  " + "\n  ".join(lines)) from error
+
+
+def make_method(section: MethodSection) -> Any:
+    """The method object. Unknown or ill-typed options are errors that name the option."""
+    kind = METHODS.get(section.name)
+    _known_fields(kind, section.options, section.name)
+    return validated(TypeAdapter(kind), section.options, f"options of method '{section.name}'")
+
+
+def _known_fields(kind: Any, options: dict[str, Any], path: str) -> None:
+    """Standard dataclasses ignore nothing by themselves: name the field that does not exist."""
+    fields = {f.name for f in dataclasses.fields(kind)}
+    for name in options:
+        if name not in fields:
+            raise ConfigError(f"'{path}' has no option '{name}'. Options: {', '.join(sorted(fields))}.")
+
+
+def make_environment(section: EnvSection) -> Any:
+    """The environment object of a run."""
+    kind = ENVIRONMENTS.get(section.name)
+    return kind.make(validated(kind.options, section.options, f"options of environment '{section.name}'"))
+
+
+def splits_of(section: EnvSection) -> tuple[str, str]:
+    """(training split, evaluation panel) of a run, from its section or its variant's defaults."""
+    kind = ENVIRONMENTS.get(section.name)
+    options = validated(kind.options, section.options, f"options of environment '{section.name}'")
+    split, panel = kind.default_splits[options.variant]
+    return section.split or split, section.panel or panel

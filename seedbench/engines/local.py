@@ -1,0 +1,72 @@
+"""Playing blocks of episodes on the cores of this machine.
+
+A block is the unit of work. Whether one process plays all blocks or several share them, a block is played by
+the same code on the same episodes, so the records are equal byte for byte.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+
+from seedbench.rollout import Job, blocks, play
+from seedbench.types import Environment, Episode, Policy
+
+#: What a worker plays with: set in the parent just before it forks, inherited by copy-on-write.
+_shared: tuple[Environment, Policy, list[list[Job]]] | None = None
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class LocalEngine:
+    """``workers`` processes, forked for each call (a tiny model and a game engine fork in milliseconds)."""
+
+    def __init__(self, workers: int = 1) -> None:
+        forks = "fork" in multiprocessing.get_all_start_methods()
+        self.workers = max(1, workers) if forks else 1
+
+    def play(
+        self,
+        env: Environment,
+        policy: Policy,
+        jobs: Sequence[Job],
+        block: int,
+        on_episode: Callable[[Episode], None] | None = None,
+    ) -> list[Episode]:
+        """Episodes in the order of ``jobs``. ``on_episode`` sees them block by block, in that order too."""
+        work = blocks(jobs, block)
+        if self.workers == 1 or len(work) == 1 or policy.privileged:
+            return [e for part in work for e in play(env, policy, part, on_episode)]
+        episodes = []
+        for part in self._forked(env, policy, work):
+            for episode in part:
+                if on_episode:
+                    on_episode(episode)
+                episodes.append(episode)
+        return episodes
+
+    def _forked(self, env: Environment, policy: Policy, work: list[list[Job]]) -> Iterator[list[Episode]]:
+        global _shared
+        _shared = (env, policy, work)
+        context = multiprocessing.get_context("fork")
+        try:
+            with context.Pool(min(self.workers, len(work)), initializer=_quiet) as pool:
+                yield from pool.imap(_play_block, range(len(work)))
+        finally:
+            _shared = None
+
+
+def _quiet() -> None:
+    """Ctrl-C belongs to the parent, which ends its workers itself."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _play_block(index: int) -> list[Episode]:
+    assert _shared is not None
+    env, policy, work = _shared
+    return play(env, policy, work[index])

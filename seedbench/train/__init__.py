@@ -1,0 +1,1 @@
+"""Training: one trainer, pure losses, methods as hooks."""

@@ -1,0 +1,315 @@
+"""The one trainer. It owns rollouts, scoring, optimiser steps, checkpoints and logs; a method owns the maths.
+
+Everything random is derived from the run's seed and the update's number, so the state of a run is its
+weights, its optimiser and a counter, and a resumed run is bit for bit an uninterrupted one.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+
+from seedbench.config import RunConfig
+from seedbench.engines.local import LocalEngine
+from seedbench.errors import ConfigError, DataCorrupt
+from seedbench.records import to_record
+from seedbench.rollout import Job, derive_seed
+from seedbench.store import RunStore
+from seedbench.train.backbone import Backbone
+from seedbench.train.batch import (
+    Rows,
+    loss_batch,
+    make_rows,
+    micro_batches,
+    minibatches,
+    score_rows,
+    totals,
+    trainable,
+)
+from seedbench.train.checkpoint import Checkpoints, load_optimizer
+from seedbench.train.method import Analyst, Method
+from seedbench.types import Environment, Episode, Skill, Task
+
+
+@dataclass(slots=True)
+class Parts:
+    """What a run is made of. ``tasks`` train, ``panel`` is evaluated: ``(task, repeat)`` in order."""
+
+    env: Environment
+    backbone: Backbone
+    method: Method
+    config: RunConfig
+    store: RunStore
+    engine: LocalEngine
+    tasks: Sequence[Task]
+    panel: Sequence[tuple[Task, int]]
+
+
+def training_subset(tasks: Sequence[Task], fraction: float, seed: int) -> list[Task]:
+    """A share of the tasks; smaller shares are subsets of larger ones under the same seed (Table 6)."""
+    order = sorted(tasks, key=lambda t: derive_seed("fraction", seed, t.id))
+    return sorted(order[: max(1, math.ceil(fraction * len(order)))], key=lambda t: t.id)
+
+
+def task_at(tasks: Sequence[Task], seed: int, position: int) -> Task:
+    """The task at a place of the endless training order: a fresh permutation for each pass over the data."""
+    epoch, place = divmod(position, len(tasks))
+    order = list(range(len(tasks)))
+    random.Random(f"order/{seed}/{epoch}").shuffle(order)
+    return tasks[order[place]]
+
+
+class Trainer:
+    """Trains ``parts.backbone`` in place. ``report`` is called with the metrics of every update and evaluation."""
+
+    def __init__(
+        self, parts: Parts, analyst: Callable[[], Analyst], report: Callable[[dict], None] = lambda m: None
+    ) -> None:
+        self.p, self.report = parts, report
+        self.settings = parts.config.train
+        self.seed = parts.config.seed
+        self.checkpoints = Checkpoints(parts.store.path / "checkpoints")
+        self._make_analyst = analyst
+        s = self.settings
+        self.optimizer = torch.optim.AdamW(
+            parts.backbone.parameters(),
+            lr=s.learning_rate,
+            betas=(s.beta1, s.beta2),
+            weight_decay=s.weight_decay,
+        )
+        self.tasks = training_subset(parts.tasks, s.data_fraction, self.seed)
+
+    # -- the run -------------------------------------------------------------------------------------------
+    def run(self, warm_up: Callable[[], None]) -> None:
+        """Warm up (once), then update and evaluate until the plan is done, from wherever the folder stands."""
+        done = self._restore(warm_up)
+        every, updates = self.p.config.eval.every, self.settings.updates
+        for u in range(done, updates):
+            if u == 0 or (every and u % every == 0):
+                self.evaluate(f"u{u:04d}", u)
+            self.p.store.set_status("running", u, updates)
+            self.update(u)
+            if (u + 1) % self.settings.checkpoint_every == 0 or u + 1 == updates:
+                self._save(u + 1)
+        self.evaluate("final", updates)
+
+    def _restore(self, warm_up: Callable[[], None]) -> int:
+        """Bring weights, optimiser and logs to the newest whole checkpoint. Returns updates done."""
+        start, latest = self.checkpoints.folder / "start", self.checkpoints.latest()
+        if start.is_dir():
+            self.p.backbone.restore(start)
+        else:
+            self.p.store.rewind(0)
+            warm_up()
+            self.checkpoints.save("start", self.p.backbone)
+        self.reference = self.p.backbone.frozen() if self.p.method.objective.kl else None
+        self.analyst = self._make_analyst()
+        done = 0
+        if latest:
+            done, folder = latest
+            self.p.backbone.restore(folder)
+            load_optimizer(folder, self.optimizer)
+        if start.is_dir():
+            self.p.store.rewind(done)
+        return done
+
+    def _save(self, done: int) -> None:
+        self.p.store.sync()
+        self.checkpoints.save(f"u{done:05d}", self.p.backbone, self.optimizer)
+
+    # -- one update ----------------------------------------------------------------------------------------
+    def update(self, u: int) -> None:
+        """Play, analyse, score, step. Logs one line of metrics and its costs."""
+        costs = _Costs(self.p.store, u)
+        p, s = self.p, self.settings
+        with costs.stage("rollout") as cost:
+            episodes = p.engine.play(p.env, p.backbone.actor(s.temperature), self._jobs(u), s.block)
+            _check_groups(episodes)
+            samples = p.backbone.samples(episodes, p.env)
+            tokens = sum(x.length for x in samples)
+            cost(tokens, p.backbone.flops(tokens, False))
+        with costs.stage("analysis") as cost:
+            skills = p.method.teaching(episodes, self.analyst)
+            if skills is not None:
+                cost(tokens, p.backbone.flops(tokens, False))
+        for episode, skill in zip(episodes, skills or [None] * len(episodes), strict=True):
+            episode.hindsight = skill
+            p.store.append_episode("train", to_record(episode, "train", u))
+        rows = make_rows(samples, episodes, skills, p.method, p.env.spec.invalid_penalty)
+        with costs.stage("scoring") as cost:
+            cost(*self._score(rows, skills))
+        with costs.stage("update") as cost:
+            terms, tokens = self._steps(rows, u)
+            cost(tokens, p.backbone.flops(tokens, True))
+        metrics = {"update": u, **_summary(episodes, rows, skills), **terms}
+        p.store.append_metrics(metrics)
+        self.report(metrics)
+
+    def _jobs(self, u: int) -> list[Job]:
+        s = self.settings
+        jobs = []
+        for k in range(s.tasks):
+            task = task_at(self.tasks, self.seed, u * s.tasks + k)
+            skill = self.p.method.acting(task, self.analyst)
+            world = derive_seed(self.seed, "world", u, task.id)
+            jobs += [
+                Job(task, derive_seed(self.seed, "train", u, k, g), world, k * s.group + g, skill)
+                for g in range(s.group)
+            ]
+        return jobs
+
+    def _score(self, rows: Rows, skills: Sequence[Skill | None] | None) -> tuple[int, float]:
+        """Fill in old, reference and teacher log-probabilities; returns tokens and FLOPs spent."""
+        p, budget, index = self.p, self.settings.micro_tokens, trainable(rows, self.p.method)
+        spent = 0
+        if self.settings.old_logprobs == "recomputed":
+            rows.old = score_rows(p.backbone, rows, index, budget)
+            spent += sum(rows.samples[i].length for i in index)
+        if self.reference is not None:
+            rows.reference = score_rows(self.reference, rows, index, budget)
+            spent += sum(rows.samples[i].length for i in index)
+        if skills is not None:
+            texts = [s and s.text for s in (skills[x.episode] for x in rows.samples)]
+            taught = [i for i, t in enumerate(texts) if t is not None]
+            rows.teacher = score_rows(p.backbone, rows, taught, budget, texts)
+            spent += sum(rows.samples[i].length for i in taught)
+        return spent, p.backbone.flops(spent, False)
+
+    def _steps(self, rows: Rows, u: int) -> tuple[dict[str, float], int]:
+        """Optimiser steps of one update; loss terms averaged over all of them, and tokens trained on."""
+        s = self.settings
+        rate = s.learning_rate * min(1.0, (u + 1) / max(s.lr_warmup, 1))
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        sums: dict[str, float] = {}
+        lengths = [x.length for x in rows.samples]
+        parts = minibatches(rows, trainable(rows, self.p.method), s.minibatches, f"{self.seed}/step/{u}")
+        trained = 0
+        for part in parts:
+            total = totals(rows, part)
+            self.optimizer.zero_grad(set_to_none=True)
+            for batch in micro_batches(lengths, part, s.micro_tokens):
+                loss = self.p.method.loss(loss_batch(self.p.backbone, rows, batch, total, u))
+                loss.value.backward()
+                trained += sum(lengths[i] for i in batch)
+                for name, value in loss.terms.items():
+                    sums[f"loss_{name}"] = sums.get(f"loss_{name}", 0.0) + value / len(parts)
+            norm = float(torch.nn.utils.clip_grad_norm_(list(self.p.backbone.parameters()), s.clip_norm))
+            if not math.isfinite(norm):
+                raise ConfigError(
+                    f"The gradient of update {u} is not finite. The newest checkpoint is kept; lower "
+                    "train.learning_rate or check the method's loss."
+                )
+            sums["grad_norm"] = sums.get("grad_norm", 0.0) + norm / len(parts)
+            self.optimizer.step()
+        return sums | {"learning_rate": rate}, trained
+
+    # -- evaluation ----------------------------------------------------------------------------------------
+    def evaluate(self, label: str, u: int) -> None:
+        """Play what the panel still owes under ``label``, on ordinary history, with the current weights."""
+        p, setting, stream = self.p, self.p.config.eval, f"eval-{label}"
+        done = p.store.done_keys(stream)
+        jobs = [
+            Job(task, derive_seed(self.seed, "eval", task.id, r), derive_seed("panel", task.id, r), r)
+            for task, repeat in p.panel
+            for r in range(repeat * setting.episodes, (repeat + 1) * setting.episodes)
+        ]
+        costs = _Costs(p.store, u)
+        owed = [part for part in _blocks(jobs, self.settings.block) if any(not _has(done, u, j) for j in part)]
+        solved: list[bool] = []
+
+        def write(episode: Episode) -> None:
+            p.store.append_episode(stream, to_record(episode, "eval", u))
+            solved.append(bool(episode.success))
+
+        with costs.stage("evaluation") as cost:
+            # a block is replayed whole: its batch, and so its last bits, are those of an uninterrupted run
+            episodes = p.engine.play(
+                p.env, p.backbone.actor(setting.temperature), [j for part in owed for j in part],
+                self.settings.block, write,
+            )  # fmt: skip
+            tokens = sum(t.prompt_tokens + t.new_tokens for e in episodes for t in e.turns[-1:])
+            cost(tokens, p.backbone.flops(tokens, False))
+        records = p.store.records(stream)
+        rate = sum(bool(r["success"]) for r in records) / max(len(records), 1)
+        self.report({"update": u, "evaluation": label, "success": rate, "episodes": len(records)})
+
+
+def _blocks(jobs: Sequence[Job], size: int) -> list[Sequence[Job]]:
+    return [jobs[i : i + size] for i in range(0, len(jobs), size)]
+
+
+def _has(done: set, u: int, job: Job) -> bool:
+    return (u, job.task.id, job.repeat) in done
+
+
+class _Costs:
+    """Writes one line per stage: seconds, tokens, estimated FLOPs."""
+
+    def __init__(self, store: RunStore, update: int) -> None:
+        self._store, self._update = store, update
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Callable[[int, float], None]]:
+        spent = [0, 0.0]
+
+        def cost(tokens: int, flops: float) -> None:
+            spent[:] = [tokens, flops]
+
+        began = time.perf_counter()
+        yield cost
+        seconds = time.perf_counter() - began
+        self._store.append_cost(self._update, name, seconds, int(spent[0]), spent[1])
+
+
+def _check_groups(episodes: Sequence[Episode]) -> None:
+    """Plays of one group must start from the same observation, or the baseline means nothing (BR-070)."""
+    first: dict[str, str] = {}
+    for e in episodes:
+        if e.turns and first.setdefault(e.task.id, e.turns[0].observation.text) != e.turns[0].observation.text:
+            raise DataCorrupt(
+                f"Two plays of task '{e.task.id}' with the same world seed began differently: the environment "
+                "ignores its seed."
+            )
+
+
+def _summary(
+    episodes: Sequence[Episode], rows: Rows, skills: Sequence[Skill | None] | None
+) -> dict[str, float]:
+    """Numbers of one update: rollouts, advantages, and how far teacher and student disagree."""
+    turns = [t for e in episodes for t in e.turns]
+    scored = [e for e in episodes if e.success is not None]
+    out = {
+        "success": _mean([float(bool(e.success)) for e in scored]),
+        "score": _mean([e.score or 0.0 for e in scored]),
+        "steps": _mean([len(e.turns) for e in episodes]),
+        "invalid": _mean([float(not t.valid) for t in turns]),
+        "errors": len(episodes) - len(scored),
+        "zero_std_groups": rows.result.zero_std_fraction if rows.result else 0.0,
+        "decided_tokens": sum(map(len, rows.advantage)),
+    }
+    if skills is not None and rows.teacher is not None:
+        gaps = [
+            t - o
+            for i, taught in enumerate(rows.taught)
+            if taught
+            for t, o in zip(rows.teacher[i], rows.old[i], strict=True)
+        ]
+        mean = _mean(gaps)
+        out |= {
+            "skills_valid": _mean([float(s is not None) for s in skills]),
+            "teacher_gap": mean,
+            "teacher_gap_std": math.sqrt(_mean([(g - mean) ** 2 for g in gaps])),
+            "teacher_gap_above_0.1": _mean([float(g > 0.1) for g in gaps]),
+        }
+    return out
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values) if values else 0.0
