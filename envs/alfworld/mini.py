@@ -34,6 +34,7 @@ SIZES: Mapping[str, Size] = {
     "large": Size({"Cabinet": 4, "Drawer": 4, "Shelf": 3, "CounterTop": 2, "StoveBurner": 2}, (22, 34), 0.2),
 }
 
+_MOST_ALIKE = 3  # objects of one type, besides the goal's
 _SENTENCES: Mapping[Kind, tuple[str, ...]] = {
     "place": ("put a {o} in {r}.", "put some {o} on {r}."),
     "look": ("look at {o} under the {r}.", "examine the {o} with the {r}."),
@@ -114,11 +115,12 @@ class _Builder:
 
     def _place_others(self) -> None:
         others = [o for o in self.spawn if o != self.object_type and self._candidates(o)]
-        wanted = self.rng.randint(*self.size.objects)
         instances = {o: 0 for o in others}
+        most = len(self.placed) + _MOST_ALIKE * len(others)
+        wanted = min(most, self.rng.randint(*self.size.objects))
         while len(self.placed) < wanted:
             o = self.rng.choice(others)
-            if instances[o] < 3:
+            if instances[o] < _MOST_ALIKE:
                 instances[o] += 1
                 self.placed.append((o, self.rng.choice(self._candidates(o))))
 
