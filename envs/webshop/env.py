@@ -108,7 +108,11 @@ class WebShop:
         return annotate(episode)
 
     def observe(self, visit: Visit) -> Observation:
-        text = layout.compact(visit) if self.options.variant == "mini" else layout.brief(visit, self.options.mode)
+        text = (
+            layout.compact(visit)
+            if self.options.variant == "mini"
+            else layout.brief(visit, self.options.mode)
+        )
         return Observation(text, layout.legal(visit))
 
     def _list(self, split: str) -> tuple[Task, ...]:

@@ -25,7 +25,9 @@ def brief(visit: Visit, mode: Mode) -> str:
 
 def compact(visit: Visit) -> str:
     """A page of the generated shop in a few words."""
-    return {"index": _index, "results": _results, "item": _item, "sub": _sub, "done": _done}[visit.kind](visit)
+    return {"index": _index, "results": _results, "item": _item, "sub": _sub, "done": _done}[visit.kind](
+        visit
+    )
 
 
 def legal(visit: Visit) -> tuple[str, ...]:

@@ -60,7 +60,11 @@ def overlap_lines(goals: Sequence[Goal], splits: Mapping[str, Sequence[int]], ev
 
 def _paper_draw(n: int) -> list[int]:
     size = min(PAPER_DRAW, n)
-    return sorted(int(i) for i in np.random.RandomState(PAPER_SEED).choice(range(n), size, replace=False)) if n else []
+    return (
+        sorted(int(i) for i in np.random.RandomState(PAPER_SEED).choice(range(n), size, replace=False))
+        if n
+        else []
+    )
 
 
 def _is_dev(asin: str) -> bool:

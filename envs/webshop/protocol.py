@@ -108,7 +108,9 @@ def queries(instruction: str) -> list[str]:
     """
     spans = [s for n in (3, 2, 1) for s in _spans(instruction, n)]
     found = list(dict.fromkeys(spans))[:MOST_QUERIES]
-    return found or [" ".join(instruction.lower().replace("[", " ").replace("]", " ").split())[:200] or "item"]
+    return found or [
+        " ".join(instruction.lower().replace("[", " ").replace("]", " ").split())[:200] or "item"
+    ]
 
 
 def _spans(instruction: str, n: int) -> Iterator[str]:
@@ -118,5 +120,7 @@ def _spans(instruction: str, n: int) -> Iterator[str]:
         if any(w[-1] in _STOPS or w[0] in _STOPS for w in span[:-1]):
             continue
         span[-1] = span[-1].strip(_STOPS)
+        if n == 1 and span[0].isdecimal():
+            continue
         if span[-1] and span[0] not in _DULL and span[-1] not in _DULL:
             yield " ".join(span)

@@ -41,7 +41,7 @@ class World:
         return overlap_lines(self.goals, self.splits, evaluated)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)
 def mini_world(seed: int, size: int) -> World:
     """The generated shop: corrected rules, pages of five, hits clicked by their place on the page."""
     products = mini.catalogue(seed, size)
@@ -77,7 +77,9 @@ def _real(place: str, size: data.Size, kind: GoalKind, index: str | None) -> Wor
         goals = in_official_order(synthetic_goals(products, attributes, rng))
         splits = synthetic_splits(goals)
     if not goals:
-        raise DataMissing(f"The files in {path} hold no {kind} goal for their products. Check the file versions.")
+        raise DataMissing(
+            f"The files in {path} hold no {kind} goal for their products. Check the file versions."
+        )
     nouns: TitleNouns = data.read_nouns(path) or Spacy()
     shop = Shop(products, nouns, Rules(fixed=False), _index(products, index))
     groups = tuple(sorted({g.category for g in goals}))
