@@ -1,7 +1,7 @@
 """Hindsight skills by rules: from the visible trajectory and its outcome alone, in a small closed vocabulary.
 
-A skill is a plan such as ``search woven hooded sweater then open item 2 then choose white medium then buy``. A
-success tells its own plan. A failure tells the plan that the trajectory shows to be right, or what to skip.
+A skill is a plan such as ``search woven hooded sweater then open item 2 then choose white medium then buy``.
+A success tells its own plan. A failure tells the plan that the trajectory shows to be right, or what to skip.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _plain_summary(episode: Episode) -> str:
 
 
 def _plan_from_actions(episode: Episode) -> str:
-    """For pages of the official shop: the actions themselves after a success, general advice after a failure."""
+    """For the official shop: the actions themselves after a success, general advice after a failure."""
     if not episode.success:
         return "search the kind of thing then compare items then choose every option then check the price then buy"
     steps: list[str] = []

@@ -1,4 +1,4 @@
-"""Observations as the prompts show them: the official text without its instruction, and a compact form for mini.
+"""Observations as prompts show them: the official text without its instruction, a compact form for mini.
 
 The compact form is made for very small policies: about 40 words for a page of five hits, about 30 for an
 item. Hits are named by their place, ``item 1`` to ``item 5``; one that was opened before is marked ``seen``.
@@ -13,7 +13,7 @@ SEARCH_FORM = "search[<your query>]"
 
 
 def brief(visit: Visit, mode: Mode) -> str:
-    """The page without the instruction, which prompts carry themselves; segments in quotes (published code)."""
+    """The page without the instruction, which prompts carry anyway; segments in quotes (published code)."""
     text = observe(visit, mode)
     if mode != "text" or visit.done:
         return text
@@ -31,7 +31,7 @@ def compact(visit: Visit) -> str:
 
 
 def legal(visit: Visit) -> tuple[str, ...]:
-    """What can be done here, in the original's order. The corrected shops leave out the dead ``click[search]``."""
+    """What can be done here, in the original's order. Corrected shops leave out the dead ``click[search]``."""
     actions = [SEARCH_FORM] if visit.kind == "index" else []
     dead = {"search"} if visit.shop.rules.fixed else set()
     return tuple(actions + [f"click[{c}]" for c in visit.clickables() if c not in dead])

@@ -1,4 +1,4 @@
-"""Which goals are measured on: the official ranges, the papers' split, and a split without shared products."""
+"""Which goals are measured on: official ranges, the papers' split, and a split without shared products."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def official_ranges(n: int) -> dict[str, range]:
 def synthetic_splits(goals: Sequence[Goal]) -> dict[str, Sequence[int]]:
     """The papers' 0-499 / 500+ split, and the same test goals against products that they do not share.
 
-    ``paper128`` is the draw of 128 test goals that the published code makes for seed 0. ``strict-dev`` holds a
-    tenth of the remaining products, by a hash of their asin.
+    ``paper128`` is the draw of 128 test goals that the published code makes for seed 0. ``strict-dev`` holds
+    a tenth of the remaining products, by a hash of their asin.
     """
     test = range(min(len(goals), TEST))
     rest = range(TEST, len(goals))

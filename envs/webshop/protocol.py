@@ -1,7 +1,7 @@
 """How a policy is asked and how its answer is read: prompt, parsing, limits, reward, as named settings.
 
-Source: the published code of SDAR and SEED (limits, history length, structure of the prompt, parsing, reward);
-the wording of the prompt is this project's own.
+Source: the published code of SDAR and SEED (limits, history length, structure of the prompt, parsing,
+reward); the wording of the prompt is this project's own.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def wrap(action: str) -> str:
 
 #: Words that begin or end no query.
 _DULL = frozenset(
-    "i a an the want need find me am looking for with and in of to under price lower than dollars color colour "
-    "size".split()
+    "i a an the want need find me am looking for with and in of to under price lower than dollars color "
+    "colour size".split()
 )
 _STOPS = ",.:;$()"
 

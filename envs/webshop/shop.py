@@ -35,7 +35,7 @@ class OriginalCrash(SeedbenchError):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """``page_size`` hits a page, ``depth`` in all. ``slots``: results are clicked as ``item 1``, not by asin."""
+    """``page_size`` hits a page, ``depth`` in all. ``slots``: hits are clicked as ``item 1``, not by asin."""
 
     fixed: bool
     page_size: int = 10

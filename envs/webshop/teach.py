@@ -1,8 +1,8 @@
 """Material for the warm start: a demonstrator that acts on ordinary history only, clean or flawed.
 
-It searches the words of the wish, opens hits that may fit, reads what an item offers, chooses the options and
-buys; when an item lacks something it goes back and tries the next. Given a skill about its wish it follows it;
-a skill about another wish changes nothing.
+It searches the words of the wish, opens hits that may fit, reads what an item offers, chooses the options
+and buys; when an item lacks something it goes back and tries the next. Given a skill about its wish it
+follows it; a skill about another wish changes nothing.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ __all__ = [
 WORLDS = tuple(({"catalogue_seed": seed}, 0.125) for seed in range(1, 9))
 SPLIT = "mini-train"
 _OTHER_WORDS = (
-    "i want under page of seen results no chosen thank for shopping description features prev next now bought "
-    "right after steps nothing in without care price this comes from department"
+    "i want under page of seen results no chosen thank for shopping description features prev next now "
+    "bought right after steps nothing in without care price this comes from department"
 )
 
 
@@ -64,7 +64,7 @@ class Flaws:
 
 CLEAN = Flaws()
 #: About 35 % success on mini-train.
-FLAWED = Flaws(skip_options=0.35, first_result=0.35, ignore_price=0.4, ignore_offer=0.35, random_action=0.08)
+FLAWED = Flaws(skip_options=0.35, first_result=0.4, ignore_price=0.4, ignore_offer=0.35, random_action=0.08)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,8 @@ class Hints:
 
 _PLAN = re.compile(
     r"search (?P<query>.+?)(?: then skip (?P<skip>(?:item \d+ ?)+))?"
-    r" then open (?:(?P<place>item \d+)(?: on page (?P<page>\d+))?|another) then choose (?P<chosen>.+) then buy"
+    r" then open (?:(?P<place>item \d+)(?: on page (?P<page>\d+))?|another)"
+    r" then choose (?P<chosen>.+) then buy"
 )
 
 
@@ -160,7 +161,7 @@ class _Turn:
         return "click[next >]" if memory.page < min(memory.pages, 3) else "click[back to search]"
 
     def _promise(self, hit: Hit) -> int:
-        """Wanted attributes in the title; 0 when it cannot be the thing. A title shows two of three attributes."""
+        """Wanted attributes in the title, which shows two of three; 0 when it cannot be the thing."""
         skipped = hit.place in self.hints.skip and self.memory.page == 1
         dear = hit.price > self.wish.limit and not self.ignores_price
         if hit.seen or dear or skipped or self.wish.noun not in hit.title:
