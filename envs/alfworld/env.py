@@ -11,11 +11,12 @@ from seedbench.envs.alfworld import protocol as rules
 from seedbench.envs.alfworld.engine import DIALECTS, Dialect, World
 from seedbench.envs.alfworld.game import FAMILIES, Game
 from seedbench.envs.alfworld.hindsight import annotate
+from seedbench.envs.alfworld.panels import paper128
 from seedbench.envs.alfworld.planner import solve
 from seedbench.envs.alfworld.sources import GameSource, MiniSource
 
 from seedbench.errors import ConfigError, EpisodeOver
-from seedbench.panel import sha256_lines
+from seedbench.panel import Panel, sha256_lines
 from seedbench.types import (
     Action,
     EnvSpec,
@@ -82,6 +83,13 @@ class AlfWorld:
             known = ", ".join(self.splits())
             raise ConfigError(f"ALFWorld ({self.options.variant}) has no split '{split}'. Splits: {known}.")
         return self.source.tasks(split)
+
+    def panel(self, name: str) -> Panel:
+        """A split as a panel, or ``paper128``: the papers' 128 draws from the seen split."""
+        if name == "paper128":
+            seen = {"mini": "mini-seen", "official": "valid_seen"}[self.options.variant]
+            return paper128([task.id for task in self.tasks(seen)])
+        return Panel.of(name, [task.id for task in self.tasks(name)])
 
     def session(self) -> AlfWorldSession:
         return AlfWorldSession(self)

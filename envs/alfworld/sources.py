@@ -7,7 +7,8 @@ from functools import lru_cache
 from typing import Protocol
 
 from seedbench.envs.alfworld import mini
-from seedbench.envs.alfworld.game import Description, Game, compile_game
+from seedbench.envs.alfworld.game import Game, compile_game
+from seedbench.envs.alfworld.pddl import problem_text
 
 from seedbench.types import HiddenTask, PublicTask, Task
 
@@ -24,7 +25,9 @@ class GameSource(Protocol):
 
     def game(self, task: Task) -> Game: ...
 
-    def description(self, task: Task) -> Description: ...
+    def files(self, task: Task) -> Mapping[str, str]:
+        """For the reference engine: ``task``, ``pddl_problem``; ``pddl_domain``, ``grammar`` if known."""
+        ...
 
     def details(self) -> Mapping[str, str]:
         """What a result row must name about the games."""
@@ -48,9 +51,10 @@ class MiniSource:
     def game(self, task: Task) -> Game:
         return self._compiled(*task.hidden.payload)
 
-    def description(self, task: Task) -> Description:
+    def files(self, task: Task) -> Mapping[str, str]:
         split, number = task.hidden.payload
-        return mini.generate(split, self.size, number)
+        description = mini.generate(split, self.size, number)
+        return {"task": description.task, "pddl_problem": problem_text(description)}
 
     def details(self) -> Mapping[str, str]:
         return {"generator": mini.GENERATOR, "size": self.size}
