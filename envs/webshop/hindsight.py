@@ -15,6 +15,7 @@ from seedbench.types import Episode, Skill
 SOURCE = "rules"
 _MOST_SKIPPED = 3
 _MAX_WORDS = 25
+_ADVICE = "search the kind of thing then compare items then choose every option then check the price then buy"
 #: Words of plans that name nothing.
 FRAME = frozenset("search then open on page choose buy skip another with back".split())
 
@@ -70,7 +71,7 @@ def _plain_summary(episode: Episode) -> str:
 def _plan_from_actions(episode: Episode) -> str:
     """For the official shop: the actions themselves after a success, general advice after a failure."""
     if not episode.success:
-        return "search the kind of thing then compare items then choose every option then check the price then buy"
+        return _ADVICE
     steps: list[str] = []
     for turn in episode.turns:
         kind, argument = read_action(turn.action)

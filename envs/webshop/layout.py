@@ -31,7 +31,7 @@ def compact(visit: Visit) -> str:
 
 
 def legal(visit: Visit) -> tuple[str, ...]:
-    """What can be done here, in the original's order. Corrected shops leave out the dead ``click[search]``."""
+    """What can be done here, in the original's order; fixed shops leave out the dead ``click[search]``."""
     actions = [SEARCH_FORM] if visit.kind == "index" else []
     dead = {"search"} if visit.shop.rules.fixed else set()
     return tuple(actions + [f"click[{c}]" for c in visit.clickables() if c not in dead])
