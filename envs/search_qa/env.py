@@ -183,8 +183,10 @@ class SearchSession:
     def _search(self, query: str) -> StepResult:
         # A lone surrogate cannot be sent as UTF-8; the model sees its own text unchanged (BR-106).
         sent = query.encode("utf-8", "replace").decode("utf-8")
-        hits = self._env.retriever.search([sent], self._env.topk)[0] if sent else []
-        self._queries.append(query)
+        hits = []
+        if sent:
+            hits = self._env.retriever.search([sent], self._env.topk)[0]
+            self._queries.append(query)
         self._hits.update((h.id, h) for h in hits)
         text = protocol.observation(hits, self._env.form)
         return StepResult(Observation(text, protocol.FORMS), effect=bool(hits))

@@ -185,6 +185,7 @@ class Writer:
 
     def __init__(self, world: World, half: str, seed: int) -> None:
         self.half, self.seed = half, seed
+        self._asked: set[str] = set()  # by any set: hotpotqa and musique share a manner
         mine = [e for e in world.entities if e.half == half]
         self.kinds: dict[str, list[Entity]] = {}
         for entity in mine:
@@ -194,18 +195,19 @@ class Writer:
             self.by_name.setdefault(entity.name, []).append(entity)
 
     def write(self, data_source: str, count: int) -> list[Question]:
-        """``count`` different questions of one set. Raises ValueError when the world is too small."""
+        """``count`` questions of one set, none written before. Raises ValueError when there are too few."""
         rng = random.Random(f"search-qa {self.half} {data_source} {self.seed}")
         manner = _MANNERS[data_source]
-        out: dict[str, Question] = {}
+        out: list[Question] = []
         for _ in range(200 * count):
             made = manner(self, rng)
-            if made and made[0] not in out:
+            if made and made[0].lower() not in self._asked:
                 text, golds, ids, route = made
+                self._asked.add(text.lower())
                 name = f"{data_source}-{self.half}-{len(out):05d}"
-                out[text] = Question(name, text, golds, data_source, ids, route, "generated")
+                out.append(Question(name, text, golds, data_source, ids, route, "generated"))
                 if len(out) == count:
-                    return list(out.values())
+                    return out
         raise ValueError(f"the world holds fewer than {count} questions in the manner of {data_source}")
 
     def pick(self, rng: random.Random, kind: str, *, shared: bool = False, alias: bool = False) -> Entity:

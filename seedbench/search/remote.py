@@ -128,12 +128,13 @@ def read_answer(body: bytes, expected: int, k: int, url: str) -> list[list[Hit]]
     try:
         lists = json.loads(body)["result"]
     except (ValueError, KeyError, TypeError) as error:
-        raise RetrieverFailed(
-            f"{url} answered something else than {{'result': ...}}: {body[:120]!r}."
-        ) from error
+        raise RetrieverFailed(f"{url} answered no {{'result': ...}} but {body[:120]!r}.") from error
     if not isinstance(lists, list) or len(lists) != expected:
         count = len(lists) if isinstance(lists, list) else type(lists).__name__
         raise RetrieverFailed(f"{url} answered {count} result lists to {expected} queries.")
+    for one in lists:
+        if not isinstance(one, list):
+            raise RetrieverFailed(f"{url} answered {str(one)[:120]} instead of a list of documents.")
     return [[_hit(item, url) for item in one][:k] for one in lists]
 
 
