@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
 from seedbench.envs.alfworld import protocol as rules
+from seedbench.envs.alfworld.bank import bank
 from seedbench.envs.alfworld.engine import DIALECTS, Dialect, World
 from seedbench.envs.alfworld.game import FAMILIES, Game
 from seedbench.envs.alfworld.hindsight import annotate
@@ -112,6 +113,9 @@ class AlfWorld:
 
     def annotate(self, episode: Episode) -> Skill:
         return annotate(episode)
+
+    def bank(self, group: str) -> Skill:
+        return bank(group)
 
     def _spec(self) -> EnvSpec:
         o, p = self.options, self.protocol

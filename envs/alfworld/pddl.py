@@ -12,7 +12,8 @@ _STATE = {
 }
 _TWO = (
     "(exists (?r - receptacle) (exists (?o1 - object) (and (objectType ?o1 {o}type) "
-    "(receptacleType ?r {p}type) (inReceptacle ?o1 ?r) (exists (?o2 - object) (and (not (= ?o1 ?o2)) (objectType ?o2 {o}type) "
+    "(receptacleType ?r {p}type) (inReceptacle ?o1 ?r) "
+    "(exists (?o2 - object) (and (not (= ?o1 ?o2)) (objectType ?o2 {o}type) "
     "(receptacleType ?r {p}type) (inReceptacle ?o2 ?r))))))"
 )
 _LOOK = (

@@ -23,7 +23,7 @@ from seedbench.types import Task
 
 # 2.1.1 wording and its replacement in 2.1.2, as ALFWorld's patch_tw-pddl.py lists them.
 _EDITS = (
-    ("{lend.name}. #examineReceptacle", "{r.name}. #examineReceptacle"),
+    ("You arrive at {lend.name}.", "You arrive at {r.name}."),
     ("You put the {o.name} in/on the {r.name}.", "You move the {o.name} to the {r.name}."),
     ("put {o} in/on {r}", "move {o} to {r}"),
 )
