@@ -10,7 +10,6 @@ import sys
 import pytest
 from seedbench.envs.search_qa import KIND, mini_questions, mini_world, spans, teach
 from seedbench.envs.search_qa.metrics import normalize
-from seedbench.envs.search_qa.mini_questions import understand
 from seedbench.envs.search_qa.protocol import act_of
 from seedbench.envs.search_qa.questions import SETS
 
@@ -150,15 +149,14 @@ def test_demonstrator_clean_flawed_and_guided(env):
 def test_skills_are_short_faithful_and_stay_so_in_small_letters(env):
     episodes = demonstrate(env, teach.Demonstrator(teach.FLAWED, 1), jobs(env, "mini-train", 5))
     skills = [env.annotate(e) for e in episodes]
-    for i, (skill, e) in enumerate(zip(skills, episodes, strict=True)):
+    for skill, e in zip(skills, episodes, strict=True):
         assert 3 <= len(skill.text.split()) <= 25 and not re.search(r"[.,;:\"<>]", skill.text)
         assert teach.faithful(skill, e) == 1.0
         assert "None" not in skill.text  # BR-089
         low = type(skill)(skill.summary, skill.text.lower(), "")
         assert teach.faithful(low, e) == 1.0
-        j = (i + 13) % len(skills)
-        if understand(episodes[j].instruction) != understand(e.instruction):
-            assert teach.faithful(skills[j], e) < 1.0
+    others = [teach.faithful(s, e) for s, e in zip(skills[13:] + skills[:13], episodes, strict=True)]
+    assert sum(others) / len(others) < 0.2
 
 
 def test_annotation_reads_only_what_the_episode_shows(env):
@@ -179,9 +177,8 @@ def test_summary_says_what_went_wrong(env):
 
 
 def test_questions_of_other_worlds_get_a_skill_from_their_trajectory(env):
-    question = "who got the first nobel prize in physics"
-    episode = Episode(env.tasks("mini-test")[0].public, 0, instruction=question, success=False)
-    skill = env.annotate(episode)
+    question, task = "who got the first nobel prize in physics", env.tasks("mini-test")[0].public
+    skill = env.annotate(Episode(task, 0, instruction=question, success=False))
     assert skill.text == "search nobel prize then answer from the results"
 
 
