@@ -16,8 +16,11 @@ from seedbench.reports.verdict import COST, GAIN, NO_GAIN, verdict
 from seedbench.store import Run
 
 N = 60
-COSTS = [(-1, "sft", 2.0, 1000, 1e9), (0, "rollout", 1.0, 500, 1e9), (0, "update", 1.0, 500, 3e9), (2, "rollout", 1.0, 500, 1e9),
-         (2, "update", 1.0, 500, 3e9), (4, "evaluation", 9.0, 9999, 9e9)]  # fmt: skip
+COSTS = [
+    (-1, "sft", 2.0, 1000, 1e9),
+    *[(u, stage, 1.0, 500, flops) for u in (0, 2) for stage, flops in (("rollout", 1e9), ("update", 3e9))],
+    (4, "evaluation", 9.0, 9999, 9e9),
+]
 
 
 def arm(folder: Path, name: str, solved: int, seeds: int = 3, scale: int = 1, **more: object) -> Path:
