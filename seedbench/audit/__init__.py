@@ -1,0 +1,1 @@
+"""Proofs about runs and about published tables."""
