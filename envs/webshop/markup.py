@@ -41,7 +41,7 @@ def _address(**query: object) -> str:
         for key, value in query.items()
         for item in (value if isinstance(value, list) else [value])
     ]
-    return _text("/?" + urlencode(pairs, safe="!$'()*,/:;?@"))
+    return _text("/?" + urlencode(pairs, safe="!$'()*,/:;?@", errors="replace"))
 
 
 def _results(visit: Visit) -> str:
