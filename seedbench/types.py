@@ -312,6 +312,10 @@ class Environment(Protocol):
         """Hindsight skill written by rules from the visible trajectory and its outcome alone."""
         ...
 
+    def bank(self, group: str) -> Skill:
+        """Static skill of a reporting group, written by this project. Raises when there is none."""
+        ...
+
 
 @runtime_checkable
 class Policy(Protocol):
@@ -342,3 +346,5 @@ class EnvironmentKind:
     make: Callable[[Any], Environment]
     #: split names used when a run names none: variant -> (training split, evaluation panel)
     default_splits: Mapping[str, tuple[str, str]]
+    #: budget name -> {"train": {...}, "eval": {...}, "objective": {...}, "advantage": {...}, "warm_up": {...}}
+    scales: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -80,6 +80,14 @@ def minibatches(rows: Rows, index: Sequence[int], count: int, seed: str) -> list
     return [order[c::count] for c in range(count) if order[c::count]]
 
 
+def minibatches_of(count: int, size: int, seed: str) -> Iterator[list[int]]:
+    """Shuffled batches of ``size`` indices below ``count``; the last one may be smaller, none is dropped."""
+    order = list(range(count))
+    random.Random(seed).shuffle(order)
+    for i in range(0, count, size):
+        yield order[i : i + size]
+
+
 def micro_batches(lengths: Sequence[int], index: Sequence[int], budget: int) -> Iterator[list[int]]:
     """Rows of similar length together, each micro-batch within ``budget`` padded tokens (one row at least)."""
     batch: list[int] = []

@@ -126,7 +126,7 @@ class Trainer:
     # -- one update ----------------------------------------------------------------------------------------
     def update(self, u: int) -> None:
         """Play, analyse, score, step. Logs one line of metrics and its costs."""
-        costs = _Costs(self.p.store, u)
+        costs = Costs(self.p.store, u)
         p, s = self.p, self.settings
         with costs.stage("rollout") as cost:
             episodes = p.engine.play(p.env, p.backbone.actor(s.temperature), self._jobs(u), s.block)
@@ -220,7 +220,7 @@ class Trainer:
             for task, repeat in p.panel
             for r in range(repeat * setting.episodes, (repeat + 1) * setting.episodes)
         ]
-        costs = _Costs(p.store, u)
+        costs = Costs(p.store, u)
         owed = [part for part in _blocks(jobs, self.settings.block) if any(not _has(done, u, j) for j in part)]
         solved: list[bool] = []
 
@@ -249,7 +249,7 @@ def _has(done: set, u: int, job: Job) -> bool:
     return (u, job.task.id, job.repeat) in done
 
 
-class _Costs:
+class Costs:
     """Writes one line per stage: seconds, tokens, estimated FLOPs."""
 
     def __init__(self, store: RunStore, update: int) -> None:

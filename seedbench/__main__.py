@@ -1,0 +1,5 @@
+"""``python -m seedbench``."""
+
+from seedbench.cli.main import main
+
+main()

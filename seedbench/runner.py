@@ -1,0 +1,157 @@
+"""From a configuration to a finished run folder: the parts are put together here and nowhere else."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seedbench.config import (
+    EnvSection,
+    RunConfig,
+    make_environment,
+    make_method,
+    merge,
+    splits_of,
+    validated,
+)
+from seedbench.engines.local import LocalEngine
+from seedbench.errors import SeedbenchError
+from seedbench.jsonl import write_json
+from seedbench.manifest import build_manifest, panel_record
+from seedbench.panel import Panel, assert_disjoint
+from seedbench.registry import METHODS
+from seedbench.scales import default_scale, settings_of
+from seedbench.store import RunStore
+from seedbench.types import Environment, Task
+
+Report = Callable[[dict[str, Any]], None]
+
+
+def resolve(
+    env: str, method: str, backbone: str = "tiny", scale: str = "", seed: int = 0, own: dict[str, Any] | None = None
+) -> RunConfig:
+    """A full configuration from names: scale, then the settings of ``own``, which win."""
+    scale = scale or default_scale(backbone)
+    base = {
+        "env": {"name": env},
+        "method": {"name": method},
+        "backbone": {"name": backbone},
+        "scale": scale,
+        "seed": seed,
+    }
+    base = merge(base, settings_of(scale, env, METHODS.get(method)))
+    config: RunConfig = validated(RunConfig, merge(base, own or {}), "configuration")
+    make_method(config.method)  # wrong method options are found before anything is written
+    splits_of(config.env)
+    return config
+
+
+def run_name(config: RunConfig) -> str:
+    """Folder name of a run: what it is, and eight digits of its configuration's hash."""
+    env = f"{config.env.name}-{config.env.options.get('variant', 'mini')}"
+    backbone = config.backbone.name.replace("/", "_").replace(":", "-")
+    return f"{env}_{config.method.name}_{backbone}_{config.scale}_s{config.seed}_{config.sha256()[:8]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Environment, training tasks and evaluation panel of a run, checked for overlap."""
+
+    env: Environment
+    split: str
+    tasks: Sequence[Task]
+    panel: Panel
+    entries: list[tuple[Task, int]]
+    panel_tasks: Sequence[Task]
+
+
+def prepare(section: EnvSection) -> Setting:
+    """Build the environment and its task lists. Raises :class:`LeakFound` when they share a task."""
+    env = make_environment(section)
+    split, panel_name = splits_of(section)
+    panel = env.panel(panel_name)
+    tasks = env.tasks(split)
+    assert_disjoint((t.id for t in tasks), panel.ids)
+    home = {t.id: t for s in env.splits() if s != split for t in env.tasks(s)}
+    entries = [(home[i], repeat) for i, repeat in panel.entries()]
+    return Setting(env, split, tasks, panel, entries, [home[i] for i in dict.fromkeys(panel.ids)])
+
+
+def manifest_of(setting: Setting, model: dict[str, Any], policy: dict[str, Any], seed: int, plays: int) -> dict:
+    """The manifest of a run or an evaluation."""
+    panels = {"eval": panel_record(setting.panel, setting.panel.name, setting.panel_tasks, plays)}
+    if policy.get("trained"):
+        training = Panel.of(setting.split, [t.id for t in setting.tasks])
+        panels["train"] = panel_record(training, setting.split, setting.tasks)
+    return build_manifest(
+        spec=setting.env.spec,
+        groups=setting.env.groups,
+        panels=panels,
+        prompt_sha256=prompt_sha256(setting.env),
+        model=model,
+        seeds={"run": seed},
+        policy=policy,
+        threads=1,
+    )
+
+
+def prompt_sha256(env: Environment) -> str:
+    """Hash over the environment's fingerprint, which covers its templates (see ``EnvSpec``)."""
+    return hashlib.sha256(env.spec.fingerprint.encode()).hexdigest()
+
+
+def train(config: RunConfig, folder: Path, workers: int, report: Report) -> Path:
+    """Train and evaluate; continue where an earlier call stopped. Returns the run folder.
+
+    Raises what :mod:`seedbench.errors` names; on Ctrl-C the folder is left resumable.
+    """
+    import torch
+
+    from seedbench.policies.backbones import load_backbone
+    from seedbench.train.skills import BackboneAnalyst
+    from seedbench.train.trainer import Costs, Parts, Trainer
+    from seedbench.train.warmup import warm_up
+
+    torch.set_num_threads(1)
+    torch.manual_seed(config.seed)
+    setting = prepare(config.env)
+    backbone = load_backbone(config.backbone, config.env.name)
+    method = make_method(config.method)
+    model = {"name": config.backbone.name, "sha256": backbone.sha256(), "decoding": backbone.decoding}
+    policy = {"name": config.method.name, "privileged": False, "trained": True}
+    manifest = manifest_of(setting, model, policy, config.seed, config.eval.episodes)
+    engine = LocalEngine(workers)
+    with RunStore.create(folder, config.model_dump(mode="json"), manifest, resume=folder.exists()) as store:
+        parts = Parts(
+            setting.env, backbone, method, config, store, engine, setting.tasks, setting.entries
+        )
+
+        def start() -> None:
+            if method.warm_up is not None:
+                plan, block = method.warm_up, config.train.block
+                with Costs(store, 0).stage("sft") as cost:
+                    record = warm_up(
+                        setting.env, backbone, trainer.tasks, plan, config.seed, engine, block, report
+                    )
+                    cost(record["tokens"], backbone.flops(record["tokens"], True))
+                write_json(folder / "warm_up.json", record)
+
+        def analyst() -> BackboneAnalyst:
+            frozen = getattr(method, "skill_source", "") == "frozen"
+            return BackboneAnalyst(backbone, setting.env, setting.env.bank, frozen)
+
+        trainer = Trainer(parts, analyst, report)
+        try:
+            trainer.run(start)
+        except KeyboardInterrupt:
+            store.set_status("interrupted", 0, config.train.updates, "stopped by the user; run again to resume")
+            raise
+        except SeedbenchError as error:
+            store.set_status("failed", 0, config.train.updates, str(error))
+            raise
+        store.set_status("finished", config.train.updates, config.train.updates)
+    return folder
+
