@@ -100,8 +100,16 @@ class Run:
 
     @property
     def id(self) -> str:
-        """Twelve hex digits of the configuration's hash: what table cells cite."""
-        return config_sha256(self.config)[:12]
+        """Twelve hex digits over configuration, data, panels and weights: what table cells cite."""
+        manifest = self.manifest
+        panels = {name: panel.get("sha256") for name, panel in manifest.get("panels", {}).items()}
+        facts = {
+            "config": self.config,
+            "data": manifest.get("env", {}).get("fingerprint"),
+            "panels": panels,
+            "model": manifest.get("model", {}).get("sha256"),
+        }
+        return config_sha256(facts)[:12]
 
     @property
     def status(self) -> dict[str, Any]:

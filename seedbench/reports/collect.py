@@ -45,6 +45,8 @@ class Setting:
         env, panel = run.manifest["env"], run.manifest["panels"][panel_key]
         decoding = {k: v for k, v in run.config.get("eval", {}).items() if f"eval.{k}" not in NO_RESULT}
         decoding.pop("panel", None)  # named by the manifest
+        if "decoding" in run.manifest.get("model", {}):
+            decoding["decoding"] = run.manifest["model"]["decoding"]
         return cls(
             env=env["name"],
             variant=env["variant"],
@@ -94,7 +96,7 @@ class Evaluation:
     def options(self) -> dict[str, Any]:
         """Flat settings that may tell this arm from another of the same method and backbone."""
         config = {k: self.run.config.get(k) for k in ("method", "backbone", "train", "label")}
-        flat = flatten(config)
+        flat = flatten(config) | {"split": self.run.config["env"].get("split", "")}
         return {k: v for k, v in flat.items() if k not in NO_RESULT}
 
 

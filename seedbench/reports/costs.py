@@ -82,7 +82,9 @@ def curve(evaluation: Evaluation) -> list[Point]:
         if not records:
             continue
         update = int(records[0]["update"])
-        before = [c for c in costs if c["update"] < update and c["stage"] != EVALUATION]
+        before = [
+            c for c in costs if c["stage"] == "sft" or (c["update"] < update and c["stage"] != EVALUATION)
+        ]
         spent = sum(
             (Spent(float(c["seconds"]), int(c["tokens"]), float(c["flops"])) for c in before), Spent()
         )

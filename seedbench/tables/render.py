@@ -63,9 +63,10 @@ def html_fragment(table: Table) -> str:
         f"<h2>{html.escape(table.title)}</h2>",
     ]
     for block in table.blocks:
-        parts += [f"<h3>{html.escape(block.title)}</h3>", "<table>", _html_head(block), "<tbody>"]
-        parts += [_html_row(block, row) for row in block.rows]
-        parts += ["</tbody></table>", _html_notes(block.notes)]
+        heading = html.escape(block.title)
+        parts += [f'<div class="block" data-title="{heading}">', f"<h3>{heading}</h3>", "<table>"]
+        parts += [_html_head(block), "<tbody>", *(_html_row(block, row) for row in block.rows)]
+        parts += ["</tbody></table>", _html_notes(block.notes), "</div>"]
     parts += [_html_notes(table.notes), "</section>"]
     return "\n".join(p for p in parts if p) + "\n"
 
