@@ -63,7 +63,7 @@ class Dense:
             )
         self.index, self.ids, self.texts = index, ids, texts
         self.encoder, self.settings, self.fingerprint = encoder, settings, fingerprint
-        _tune(index, settings)
+        tune(index, settings)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -192,7 +192,8 @@ def _ivfpq(faiss: Any, n: int, d: int, settings: DenseSettings) -> Any:
     return index
 
 
-def _tune(index: Any, settings: DenseSettings) -> None:
+def tune(index: Any, settings: DenseSettings) -> None:
+    """Set the search-time parameters, which faiss does not keep in every file."""
     if settings.layout == "hnsw":
         index.hnsw.efSearch = settings.ef_search
     if settings.layout == "ivfpq":
