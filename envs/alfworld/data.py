@@ -173,7 +173,7 @@ class PackedStore:
             if self._rows is None:
                 try:
                     self._rows = self._unpack()
-                except (OSError, EOFError, lzma.LZMAError, ValueError, KeyError) as error:
+                except (OSError, EOFError, StopIteration, lzma.LZMAError, ValueError, KeyError) as error:
                     raise DataCorrupt(
                         f"'{self.where}' cannot be read ({type(error).__name__}: {error}). Copy it again."
                     ) from error
