@@ -107,7 +107,7 @@ def words(text: str) -> list[str]:
     return _cut_scan(text) if any(len(w) > MAX_TOKEN for w in found) else found
 
 
-@lru_cache(maxsize=1 << 18)
+@lru_cache(maxsize=1 << 17)
 def term(word: str) -> str:
     """The index term of a token, or ``""`` for a stop word."""
     if len(word) > 1 and word[-1] == "s" and word[-2] in "'\u2019\uff07":
@@ -116,5 +116,19 @@ def term(word: str) -> str:
 
 
 def terms(text: str) -> list[str]:
-    """Index terms of a text, in order, with repetitions."""
-    return [t for w in words(text) if (t := term(w))]
+    """Index terms of a text, in order, with repetitions.
+
+    No token holds a blank, and the same pieces between blanks come again and again, so they are remembered.
+    """
+    out: list[str] = []
+    for piece in text.split():
+        out += _piece_terms(piece) if len(piece) <= _REMEMBERED else _terms_of(piece)
+    return out
+
+
+def _terms_of(text: str) -> tuple[str, ...]:
+    return tuple(t for w in words(text) if (t := term(w)))
+
+
+_REMEMBERED = 40
+_piece_terms = lru_cache(maxsize=1 << 18)(_terms_of)

@@ -71,6 +71,19 @@ def test_analysis_never_fails_and_gives_clean_terms(text):
     assert all(len(w) <= 255 for w in words(text))
 
 
+@given(
+    st.text(
+        alphabet="aB1_'.,\u00e9\u0301\u200d\u2605\u65e5\u30ab\U0001f469\U0001f3fd \u00a0\u3000\u202f\t",
+        max_size=40,
+    )
+)
+@settings(max_examples=500, deadline=None)
+def test_terms_by_pieces_equal_terms_of_the_whole_text(text):
+    from seedbench.search.analysis import term
+
+    assert terms(text) == [t for w in words(text) if (t := term(w))]
+
+
 @given(st.text(alphabet="ab1_'.,:; \u00e9", max_size=120))
 @settings(max_examples=300, deadline=None)
 def test_fast_ascii_path_equals_the_general_one(text):
