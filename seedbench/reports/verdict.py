@@ -124,14 +124,14 @@ def _sentence(c: Comparison) -> str:
 
 def _table(results: Sequence[Comparison]) -> Table:
     columns = (
-        Column("success", "Success", interval=True),
-        Column("tokens", "Train tokens (k)", unit="number", compared=False),
-        Column("seconds", "Train s", unit="number", compared=False),
-        Column("flops", "TFLOP", unit="number", decimals=3, compared=False),
-        Column("latency", "s/episode", unit="number", decimals=3, compared=False),
-        Column("new", "Tokens/episode", unit="number", compared=False),
-        Column("errors", "Broke off", decimals=2, compared=False),
-        Column("invalid", "Invalid turns", decimals=2, compared=False),
+        Column("success", "Success", "Score", interval=True),
+        Column("tokens", "Tokens (k)", "Training cost", "number", compared=False),
+        Column("seconds", "Seconds", "Training cost", "number", compared=False),
+        Column("flops", "TFLOP", "Training cost", "number", 3, compared=False),
+        Column("latency", "s/episode", "Evaluation", "number", 3, compared=False),
+        Column("new", "Tokens/episode", "Evaluation", "number", compared=False),
+        Column("errors", "Broke off", "Evaluation", decimals=2, compared=False),
+        Column("invalid", "Invalid turns", "Evaluation", decimals=2, compared=False),
     )
     blocks = []
     for c in results:
