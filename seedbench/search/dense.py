@@ -130,6 +130,7 @@ class Dense:
             "encoder_sha256": self.encoder.fingerprint,
             "fingerprint": self.fingerprint,
             "documents": len(self),
+            "vector_bytes": (folder / "vectors.faiss").stat().st_size,
         }
 
     @classmethod
@@ -145,9 +146,13 @@ class Dense:
                 f"{folder} was built with other weights of encoder '{settings.encoder}'. "
                 "Queries and passages would not share a space: build the index again."
             )
+        path = folder / "vectors.faiss"
+        # A mapped file that is too short kills the process at the first missing page; ask before mapping.
+        if not path.is_file() or path.stat().st_size != meta["vector_bytes"]:
+            raise DataCorrupt(f"{path} cannot be read (absent or cut off). Build the index again.")
         try:
             flags = faiss.IO_FLAG_MMAP if mmap and settings.layout != "hnsw" else 0
-            index = faiss.read_index(str(folder / "vectors.faiss"), flags)
+            index = faiss.read_index(str(path), flags)
             parts = [
                 Strings(
                     np.load(folder / f"{n}.npy", mmap_mode="r" if mmap else None, allow_pickle=False),
