@@ -34,27 +34,26 @@ def _sources(memory: Memory) -> list[tuple[str, str]]:
     return [(o, r) for o, r in memory.first_seen.items() if type_of(o) == wanted]
 
 
-def _finish(memory: Memory, target: str) -> str:
-    return f"put it in {target}"
-
-
 def _workflow(memory: Memory) -> str:
     goal = memory.goal
     assert goal is not None
     first = memory.first_seen
     if goal.kind == "look":
         thing = memory.held or ""
-        lamp = next(x for x in memory.used if type_of(x) == goal.place_type)
+        lamp = next(x for x in sorted(memory.used) if type_of(x) == goal.place_type)
         return f"find {thing} in {first[thing]} , use {lamp} at {first.get(lamp, memory.at)}"
-    last, target = memory.puts[-1]
-    if goal.kind == "two":
-        other = next(o for o in memory.contents[target] if type_of(o) == goal.object_type and o != last)
-        return f"find {other} in {first[other]} and {last} in {first[last]} , put both in {target}"
+    # In a few official games a thing lies in two receptacles at once: treating it in the hands can win.
+    last, target = (memory.held, None) if memory.held else memory.puts[-1]
+    if goal.kind == "two" and target:
+        others = [o for o in memory.contents[target] if type_of(o) == goal.object_type and o != last]
+        found = f"{others[0]} in {first.get(others[0], target)} and " if others else ""
+        return f"find {found}{last} in {first[last]} , put both in {target}"
     steps = [f"find {last} in {first[last]}"]
     if goal.kind in _DEVICES:
-        device = next(d for verb, o, d in reversed(memory.treatments) if (verb, o) == (goal.kind, last))
-        steps.append(f"{goal.kind} it with {device}")
-    return " , ".join([*steps, f"put it in {target}"])
+        # Some official games start with the object treated already: then there is nothing to tell.
+        devices = [d for verb, o, d in memory.treatments if (verb, o) == (goal.kind, last)]
+        steps += [f"{goal.kind} it with {d}" for d in devices[-1:]]
+    return " , ".join([*steps, f"put it in {target}"] if target else steps)
 
 
 def _avoidance(memory: Memory) -> str:
@@ -65,7 +64,7 @@ def _avoidance(memory: Memory) -> str:
     need = 2 if goal.kind == "two" else 1
     parts = [f"{o} was in {r}" for o, r in elsewhere[:need]]
     if len(elsewhere) < need:
-        empty = _names(memory.found_empty)
+        empty = _names(memory.found_empty[: _MOST_NAMED - len(elsewhere)])
         another = "another " if elsewhere else ""
         parts.append(
             f"{another}{goal.object_type} was not in {empty}" if empty else f"no {goal.object_type} was found"

@@ -88,6 +88,7 @@ class Memory:
             self._saw(found.group(1) or found.group(2), _LISTED.findall(found.group(3)))
         if found := _TAKE.match(text):
             self.held = found.group(1)
+            self.first_seen.setdefault(*found.groups())
             self._remove(*found.groups())
         elif found := _PUT.match(text):
             self.held = None
