@@ -17,6 +17,8 @@ class Grpo:
     """L = clipped policy loss + kl * KL(reference) - entropy * H."""
 
     name: ClassVar[str] = "grpo"
+    learns: ClassVar[bool] = True
+    starred: ClassVar[bool] = False
     advantage: GroupAdvantage = GroupAdvantage()
     objective: PolicyObjective = PolicyObjective()
     warm_up: WarmUp | None = None

@@ -19,17 +19,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from seedbench.train.advantages import GroupAdvantage
-from seedbench.train.losses import (
-    Gate,
-    Loss,
-    LossBatch,
-    PolicyObjective,
-    Totals,
-    aggregate,
-    clean,
-    gate,
-    gated_imitation,
-)
+from seedbench.train.losses import Gate, Loss, LossBatch, PolicyObjective, distillation
 from seedbench.train.method import Analyst, WarmUp
 from seedbench.types import Episode, Skill, Task
 
@@ -40,6 +30,8 @@ class Seed:
     replaces the text by another trajectory's (``shuffled``) or by random words, as controls."""
 
     name: ClassVar[str] = "seed"
+    learns: ClassVar[bool] = True
+    starred: ClassVar[bool] = False
     advantage: GroupAdvantage = GroupAdvantage()
     objective: PolicyObjective = PolicyObjective()
     warm_up: WarmUp | None = WarmUp()
@@ -52,14 +44,11 @@ class Seed:
 
     def loss(self, batch: LossBatch) -> Loss:
         base = self.objective(batch)
-        if self.coefficient == 0 or batch.logp_teacher is None or batch.taught is None:
+        if self.coefficient == 0:
             return base
-        mask = batch.mask & batch.taught[:, None]
-        logp = clean(batch.logp, mask)
-        weight = gate(logp, batch.logp_teacher, mask, self.beta, self.gate)
-        per_token = gated_imitation(logp, batch.logp_teacher, weight, mask)
-        opd = aggregate(per_token, mask, Totals(batch.totals.taught_tokens, batch.totals.rows))
-        return Loss(base.value + self.coefficient * opd, base.terms | {"opd": float(opd.detach())})
+        opd, weight = distillation(batch, self.gate, self.beta)
+        terms = {"opd": float(opd.detach()), "gate": float(weight)}
+        return Loss(base.value + self.coefficient * opd, base.terms | terms)
 
     def acting(self, task: Task, analyst: Analyst) -> Skill | None:
         return None
@@ -77,9 +66,7 @@ class Seed:
         return _replaced(skills, self.content, episodes)
 
 
-def _replaced(
-    skills: list[Skill | None], content: str, episodes: Sequence[Episode]
-) -> list[Skill | None]:
+def _replaced(skills: list[Skill | None], content: str, episodes: Sequence[Episode]) -> list[Skill | None]:
     """The controls: the same number of skills with the link to their trajectory cut."""
     if content == "own":
         return skills

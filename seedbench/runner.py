@@ -31,7 +31,12 @@ Report = Callable[[dict[str, Any]], None]
 
 
 def resolve(
-    env: str, method: str, backbone: str = "tiny", scale: str = "", seed: int = 0, own: dict[str, Any] | None = None
+    env: str,
+    method: str,
+    backbone: str = "tiny",
+    scale: str = "",
+    seed: int = 0,
+    own: dict[str, Any] | None = None,
 ) -> RunConfig:
     """A full configuration from names: scale, then the settings of ``own``, which win."""
     scale = scale or default_scale(backbone)
@@ -80,7 +85,9 @@ def prepare(section: EnvSection) -> Setting:
     return Setting(env, split, tasks, panel, entries, [home[i] for i in dict.fromkeys(panel.ids)])
 
 
-def manifest_of(setting: Setting, model: dict[str, Any], policy: dict[str, Any], seed: int, plays: int) -> dict:
+def manifest_of(
+    setting: Setting, model: dict[str, Any], policy: dict[str, Any], seed: int, plays: int
+) -> dict:
     """The manifest of a run or an evaluation."""
     panels = {"eval": panel_record(setting.panel, setting.panel.name, setting.panel_tasks, plays)}
     if policy.get("trained"):
@@ -112,7 +119,7 @@ def train(config: RunConfig, folder: Path, workers: int, report: Report) -> Path
 
     from seedbench.policies.backbones import load_backbone
     from seedbench.train.skills import BackboneAnalyst
-    from seedbench.train.trainer import Costs, Parts, Trainer
+    from seedbench.train.trainer import BEFORE, Costs, Parts, Trainer
     from seedbench.train.warmup import warm_up
 
     torch.set_num_threads(1)
@@ -125,14 +132,12 @@ def train(config: RunConfig, folder: Path, workers: int, report: Report) -> Path
     manifest = manifest_of(setting, model, policy, config.seed, config.eval.episodes)
     engine = LocalEngine(workers)
     with RunStore.create(folder, config.model_dump(mode="json"), manifest, resume=folder.exists()) as store:
-        parts = Parts(
-            setting.env, backbone, method, config, store, engine, setting.tasks, setting.entries
-        )
+        parts = Parts(setting.env, backbone, method, config, store, engine, setting.tasks, setting.entries)
 
         def start() -> None:
             if method.warm_up is not None:
                 plan, block = method.warm_up, config.train.block
-                with Costs(store, 0).stage("sft") as cost:
+                with Costs(store, BEFORE).stage("sft") as cost:
                     record = warm_up(
                         setting.env, backbone, trainer.tasks, plan, config.seed, engine, block, report
                     )
@@ -147,11 +152,12 @@ def train(config: RunConfig, folder: Path, workers: int, report: Report) -> Path
         try:
             trainer.run(start)
         except KeyboardInterrupt:
-            store.set_status("interrupted", 0, config.train.updates, "stopped by the user; run again to resume")
+            store.set_status(
+                "interrupted", 0, config.train.updates, "stopped by the user; run again to resume"
+            )
             raise
         except SeedbenchError as error:
             store.set_status("failed", 0, config.train.updates, str(error))
             raise
         store.set_status("finished", config.train.updates, config.train.updates)
     return folder
-

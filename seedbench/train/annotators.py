@@ -37,7 +37,10 @@ def _openai(model: str, tokens: int = 1024) -> Annotate:
     def ask(episode: Episode) -> Skill | None:
         messages = [{"role": m.role, "content": m.content} for m in analysis_messages(episode)]
         reply = client.chat.completions.create(
-            model=model, messages=messages, temperature=0, max_tokens=tokens  # type: ignore[arg-type]
+            model=model,
+            messages=messages,
+            temperature=0,
+            max_tokens=tokens,  # type: ignore[arg-type]
         )
         return parse_analysis(reply.choices[0].message.content or "", model)
 

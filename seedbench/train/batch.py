@@ -136,7 +136,11 @@ def loss_batch(backbone: Backbone, rows: Rows, batch: Sequence[int], total: Tota
 
 @torch.no_grad()
 def score_rows(
-    backbone: Backbone, rows: Rows, index: Sequence[int], budget: int, skills: Sequence[str | None] | None = None
+    backbone: Backbone,
+    rows: Rows,
+    index: Sequence[int],
+    budget: int,
+    skills: Sequence[str | None] | None = None,
 ) -> list[list[float]]:
     """Log-probabilities of rows ``index`` without gradients; rows not asked for keep their old ones.
 

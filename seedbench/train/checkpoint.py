@@ -58,7 +58,9 @@ class Checkpoints:
         return int(found[-1].name[1:]), found[-1]
 
     def _resumable(self) -> list[Path]:
-        return sorted(p.parent for p in self.folder.glob("u*/optimizer.pt") if not p.parent.name.endswith(".part"))
+        return sorted(
+            p.parent for p in self.folder.glob("u*/optimizer.pt") if not p.parent.name.endswith(".part")
+        )
 
 
 def verify(folder: Path) -> None:

@@ -16,6 +16,9 @@ import torch
 from torch import Tensor
 
 Aggregation = Literal["token-mean", "seq-mean-token-mean"]
+#: Log-ratios above this are beyond every clip that follows; capped before exp, whose infinity would make the
+#: gradient 0 * inf = NaN (BR-015).
+OVERFLOW = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ def clipped_policy_loss(
     logp: Tensor, logp_old: Tensor, advantage: Tensor, mask: Tensor, clip: float = 0.2, dual: float = 3.0
 ) -> Tensor:
     """Per-token PPO loss with dual clip (1.4): ``max(-A r, -A clip(r))``, capped at ``-A dual`` for A < 0."""
-    ratio = torch.exp(clean(logp - logp_old, mask))
+    ratio = torch.exp(clean(logp - logp_old, mask).clamp(max=OVERFLOW))
     a = clean(advantage, mask)
     loss = torch.maximum(-a * ratio, -a * ratio.clamp(1 - clip, 1 + clip))
     return torch.where(a < 0, torch.minimum(loss, -a * dual), loss)
@@ -84,7 +87,7 @@ def kl_k3(logp: Tensor, logp_ref: Tensor, mask: Tensor) -> Tensor:
 
     Samples come from the current policy; with d = ref - current it is exp(d) - d - 1 (BR-009).
     """
-    d = clean(logp_ref - logp, mask)
+    d = clean(logp_ref - logp, mask).clamp(max=OVERFLOW)
     return (torch.exp(d) - d - 1).clamp(-10, 10)
 
 
@@ -95,14 +98,17 @@ def teacher_k3(logp: Tensor, logp_old: Tensor, logp_teacher: Tensor, mask: Tenso
     return torch.exp(clean(logp - logp_old, mask).clamp(max=10)) * k3
 
 
-Gate = Literal["sigmoid", "half", "ones"]
+Gate = Literal["sigmoid", "half", "ones", "gap"]
 
 
 def gate(logp: Tensor, logp_teacher: Tensor, mask: Tensor, beta: float, kind: Gate = "sigmoid") -> Tensor:
-    """Detached per-token gate (2.5): sigmoid(beta * (teacher - student)), or the constant 0.5 or 1."""
+    """Detached per-token weight (2.5): sigmoid(beta * (teacher - student)); the constant 0.5 or 1; or the gap
+    itself, which changes sign (the reverse-KL gradient of on-policy distillation, BR-016)."""
     gap = clean(logp_teacher - logp, mask).detach()
     if kind == "sigmoid":
         return torch.sigmoid(beta * gap)
+    if kind == "gap":
+        return gap
     return torch.full_like(gap, 0.5 if kind == "half" else 1.0)
 
 
@@ -114,8 +120,30 @@ def gated_imitation(logp: Tensor, logp_teacher: Tensor, weight: Tensor, mask: Te
     return weight.detach() * clean(logp_teacher.detach() - logp, mask)
 
 
+def distillation(batch: LossBatch, kind: Gate, beta: float) -> tuple[Tensor, Tensor]:
+    """Token mean over taught trajectories of ``gate * (teacher - student)``, and of the gate; 0 if none is.
+
+    The denominator counts the taught tokens of the whole mini-batch.
+    """
+    if batch.logp_teacher is None or batch.taught is None:
+        zero = batch.logp.new_zeros(())
+        return zero, zero
+    mask = batch.mask & batch.taught[:, None]
+    logp = clean(batch.logp, mask)
+    weight = gate(logp, batch.logp_teacher, mask, beta, kind)
+    over = Totals(batch.totals.taught_tokens, batch.totals.rows)
+    return aggregate(gated_imitation(logp, batch.logp_teacher, weight, mask), mask, over), aggregate(
+        weight, mask, over
+    )
+
+
 def reweighted_advantage(
-    advantage: Tensor, logp_teacher: Tensor, logp_old: Tensor, mask: Tensor, strength: float, clip: float = 0.2
+    advantage: Tensor,
+    logp_teacher: Tensor,
+    logp_old: Tensor,
+    mask: Tensor,
+    strength: float,
+    clip: float = 0.2,
 ) -> Tensor:
     """RLSD (2.4): A * ((1 - s) + s * clip(exp(sign(A) * (teacher - old)), 1 +- clip)). Never flips a sign."""
     a = clean(advantage, mask)

@@ -5,6 +5,9 @@ owns rollouts, tokens, teacher forward passes, micro-batches, optimiser, checkpo
 
 =====================  =================================================================================
 ``name``               class attribute
+``learns``             class attribute: False evaluates the backbone as it comes
+``starred``            class attribute: the final evaluation is repeated with bank skills in the prompt (the
+                       papers' rows with an asterisk)
 ``advantage``          a :class:`~seedbench.train.advantages.GroupAdvantage`
 ``objective``          a :class:`~seedbench.train.losses.PolicyObjective` (its ``kl`` decides on a reference)
 ``loss(batch)``        :class:`~seedbench.train.losses.LossBatch` -> :class:`~seedbench.train.losses.Loss`
@@ -61,6 +64,8 @@ class Analyst(Protocol):
 
 class Method(Protocol):
     name: ClassVar[str]
+    learns: ClassVar[bool]
+    starred: ClassVar[bool]
     advantage: GroupAdvantage
     objective: PolicyObjective
     warm_up: WarmUp | None

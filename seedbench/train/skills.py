@@ -35,9 +35,7 @@ def parse_analysis(text: str, source: str, min_words: int = 3) -> Skill | None:
 
 def to_analysis(skill: Skill) -> str:
     """The JSON text a policy is taught to write for ``skill``; :func:`parse_analysis` reads it back."""
-    return (
-        f'{{"episode_summary": "{_quoted(skill.summary)}", "episode_skill": "{_quoted(skill.text)}"}}'
-    )
+    return f'{{"episode_summary": "{_quoted(skill.summary)}", "episode_skill": "{_quoted(skill.text)}"}}'
 
 
 def _quoted(text: str) -> str:

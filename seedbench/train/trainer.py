@@ -19,7 +19,7 @@ from seedbench.config import RunConfig
 from seedbench.engines.local import LocalEngine
 from seedbench.errors import ConfigError, DataCorrupt
 from seedbench.records import to_record
-from seedbench.rollout import Job, derive_seed
+from seedbench.rollout import Job, blocks, derive_seed
 from seedbench.store import RunStore
 from seedbench.train.backbone import Backbone
 from seedbench.train.batch import (
@@ -35,6 +35,10 @@ from seedbench.train.batch import (
 from seedbench.train.checkpoint import Checkpoints, load_optimizer
 from seedbench.train.method import Analyst, Method
 from seedbench.types import Environment, Episode, Skill, Task
+
+
+#: The "update" of what happens before the first one (the warm-up), in costs.
+BEFORE = -1
 
 
 @dataclass(slots=True)
@@ -89,7 +93,8 @@ class Trainer:
     def run(self, warm_up: Callable[[], None]) -> None:
         """Warm up (once), then update and evaluate until the plan is done, from wherever the folder stands."""
         done = self._restore(warm_up)
-        every, updates = self.p.config.eval.every, self.settings.updates
+        every = self.p.config.eval.every
+        updates = self.settings.updates if self.p.method.learns else 0
         for u in range(done, updates):
             if u == 0 or (every and u % every == 0):
                 self.evaluate(f"u{u:04d}", u)
@@ -98,26 +103,26 @@ class Trainer:
             if (u + 1) % self.settings.checkpoint_every == 0 or u + 1 == updates:
                 self._save(u + 1)
         self.evaluate("final", updates)
+        if self.p.method.starred:
+            self.evaluate("final+skills", updates, skills=True)
 
     def _restore(self, warm_up: Callable[[], None]) -> int:
         """Bring weights, optimiser and logs to the newest whole checkpoint. Returns updates done."""
         start, latest = self.checkpoints.folder / "start", self.checkpoints.latest()
         if start.is_dir():
             self.p.backbone.restore(start)
+            self.p.store.rewind(latest[0] if latest else 0)
         else:
-            self.p.store.rewind(0)
+            self.p.store.rewind(BEFORE)
             warm_up()
             self.checkpoints.save("start", self.p.backbone)
         self.reference = self.p.backbone.frozen() if self.p.method.objective.kl else None
         self.analyst = self._make_analyst()
-        done = 0
-        if latest:
-            done, folder = latest
-            self.p.backbone.restore(folder)
-            load_optimizer(folder, self.optimizer)
-        if start.is_dir():
-            self.p.store.rewind(done)
-        return done
+        if latest is None:
+            return 0
+        self.p.backbone.restore(latest[1])
+        load_optimizer(latest[1], self.optimizer)
+        return latest[0]
 
     def _save(self, done: int) -> None:
         self.p.store.sync()
@@ -211,42 +216,52 @@ class Trainer:
         return sums | {"learning_rate": rate}, trained
 
     # -- evaluation ----------------------------------------------------------------------------------------
-    def evaluate(self, label: str, u: int) -> None:
-        """Play what the panel still owes under ``label``, on ordinary history, with the current weights."""
-        p, setting, stream = self.p, self.p.config.eval, f"eval-{label}"
+    def evaluate(self, label: str, u: int, skills: bool = False) -> None:
+        """Play what the panel still owes under ``label`` with the current weights: on ordinary history, or
+        (``skills``, the papers' starred rows) with the bank skill of each task in its prompt."""
+        p, stream = self.p, f"eval-{label}"
         done = p.store.done_keys(stream)
-        jobs = [
-            Job(task, derive_seed(self.seed, "eval", task.id, r), derive_seed("panel", task.id, r), r)
-            for task, repeat in p.panel
-            for r in range(repeat * setting.episodes, (repeat + 1) * setting.episodes)
+        owed = [
+            part
+            for part in blocks(self._panel_jobs(skills), self.settings.block)
+            if not all((u, j.task.id, j.repeat) in done for j in part)
         ]
-        costs = Costs(p.store, u)
-        owed = [part for part in _blocks(jobs, self.settings.block) if any(not _has(done, u, j) for j in part)]
-        solved: list[bool] = []
-
-        def write(episode: Episode) -> None:
-            p.store.append_episode(stream, to_record(episode, "eval", u))
-            solved.append(bool(episode.success))
-
-        with costs.stage("evaluation") as cost:
+        with Costs(p.store, u).stage("evaluation") as cost:
             # a block is replayed whole: its batch, and so its last bits, are those of an uninterrupted run
             episodes = p.engine.play(
-                p.env, p.backbone.actor(setting.temperature), [j for part in owed for j in part],
-                self.settings.block, write,
-            )  # fmt: skip
+                p.env,
+                p.backbone.actor(p.config.eval.temperature),
+                [j for part in owed for j in part],
+                self.settings.block,
+                lambda e: p.store.append_episode(stream, to_record(e, "eval", u)),
+            )
             tokens = sum(t.prompt_tokens + t.new_tokens for e in episodes for t in e.turns[-1:])
             cost(tokens, p.backbone.flops(tokens, False))
         records = p.store.records(stream)
-        rate = sum(bool(r["success"]) for r in records) / max(len(records), 1)
-        self.report({"update": u, "evaluation": label, "success": rate, "episodes": len(records)})
+        metrics = {
+            "update": u,
+            "evaluation": label,
+            "episodes": len(records),
+            "success": _mean([float(bool(r["success"])) for r in records]),
+            "score": _mean([r["score"] or 0.0 for r in records]),
+            "weights_sha256": p.backbone.sha256(),
+        }
+        p.store.append_metrics(metrics)
+        self.report(metrics)
 
-
-def _blocks(jobs: Sequence[Job], size: int) -> list[Sequence[Job]]:
-    return [jobs[i : i + size] for i in range(0, len(jobs), size)]
-
-
-def _has(done: set, u: int, job: Job) -> bool:
-    return (u, job.task.id, job.repeat) in done
+    def _panel_jobs(self, skills: bool) -> list[Job]:
+        plays = self.p.config.eval.episodes
+        return [
+            Job(
+                task,
+                derive_seed(self.seed, "eval", task.id, r),
+                derive_seed("panel", task.id, r),
+                r,
+                self.p.env.bank(task.public.group) if skills else None,
+            )
+            for task, repeat in self.p.panel
+            for r in range(repeat * plays, (repeat + 1) * plays)
+        ]
 
 
 class Costs:
@@ -272,7 +287,10 @@ def _check_groups(episodes: Sequence[Episode]) -> None:
     """Plays of one group must start from the same observation, or the baseline means nothing (BR-070)."""
     first: dict[str, str] = {}
     for e in episodes:
-        if e.turns and first.setdefault(e.task.id, e.turns[0].observation.text) != e.turns[0].observation.text:
+        if (
+            e.turns
+            and first.setdefault(e.task.id, e.turns[0].observation.text) != e.turns[0].observation.text
+        ):
             raise DataCorrupt(
                 f"Two plays of task '{e.task.id}' with the same world seed began differently: the environment "
                 "ignores its seed."

@@ -48,7 +48,9 @@ def warm_up(
 ) -> dict:  # fmt: skip
     """Collect, annotate, learn. Returns the record: counts, loss per epoch, parse rate before and after."""
     episodes = [
-        e for e in collect(env, backbone, tasks, plan, seed, engine, block) if e.success is not None and e.turns
+        e
+        for e in collect(env, backbone, tasks, plan, seed, engine, block)
+        if e.success is not None and e.turns
     ]
     annotate = annotator_named(plan.annotator, env)
     pairs = [(e, s) for e, s in zip(episodes, annotate(episodes), strict=True) if s is not None]

@@ -124,7 +124,10 @@ class TinyActor:
         if row is None:
             row = self.rows[view.slot] = _Row(view)
             first = opening(self.tok, view.history.instruction, view.history.observation)
-            prompt = (BOS, *first)  # the trace holds ordinary history; an acting skill is added to what is read
+            prompt = (
+                BOS,
+                *first,
+            )  # the trace holds ordinary history; an acting skill is added to what is read
             row.ids += [BOS, *skill_block(self.tok, view.skill), *first]
             self.cache = self.cache or Cache(self.model.config, 0)
             self.cache.add_rows(1)

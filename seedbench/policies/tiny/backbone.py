@@ -202,7 +202,11 @@ class TinyBackbone:
         questions = [list(hindsight_ids(self.tok, e)) for e in episodes]
         answers = [[*self.tok.encode(t), END] for t in targets]
         rows = [q + a for q, a in zip(questions, answers, strict=True)]
-        pairs = [(i, len(q) + k) for i, (q, a) in enumerate(zip(questions, answers, strict=True)) for k in range(len(a))]
+        pairs = [
+            (i, len(q) + k)
+            for i, (q, a) in enumerate(zip(questions, answers, strict=True))
+            for k in range(len(a))
+        ]
         b, t = (torch.tensor(x) for x in zip(*pairs, strict=True))
         ids = _pad(rows, 0)
         logits = self.model.logits(self.model.hidden(ids)[b, t - 1])

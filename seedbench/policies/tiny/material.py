@@ -98,7 +98,9 @@ class Material:
             for e in episodes:
                 skill = env.annotate(e)
                 texts = [skill.summary, skill.text, e.instruction, e.last_observation.text]
-                texts += [x for t in e.turns for x in (t.observation.text, *env.choices(e.history(0)), t.action)]
+                texts += [
+                    x for t in e.turns for x in (t.observation.text, *env.choices(e.history(0)), t.action)
+                ]
                 for text in texts:
                     normal = finder.normalizer.normalize_str(text)
                     words |= {w for w, _ in finder.pre_tokenizer.pre_tokenize_str(normal)}
@@ -127,7 +129,9 @@ class Material:
         jobs = self._jobs
         skills = [env.annotate(e) for e in first]
         kinds = rng.choices(
-            ["plain", "guided", "misled", "written"], [mix.plain, mix.guided, mix.misled, mix.written], k=tasks
+            ["plain", "guided", "misled", "written"],
+            [mix.plain, mix.guided, mix.misled, mix.written],
+            k=tasks,
         )
         told = [self._told(kind, k, skills, rng) for k, kind in enumerate(kinds)]
         act_jobs = [replace(j, skill=s, seed=j.seed + 1) for j, s in zip(jobs, told, strict=True)]

@@ -88,7 +88,9 @@ def pretrain(name: str, recipe: Recipe, report: Callable[[dict], None]) -> TinyB
     parametrize.register_parametrization(model.embed_tokens, "weight", _Composed(tok, recipe.width))
     backbone = TinyBackbone(model, tok)
     steps = recipe.world_steps + recipe.habit_steps
-    optimizer = torch.optim.AdamW(model.parameters(), recipe.learning_rate, betas=(0.9, 0.98), weight_decay=0.01)
+    optimizer = torch.optim.AdamW(
+        model.parameters(), recipe.learning_rate, betas=(0.9, 0.98), weight_decay=0.01
+    )
     began, tokens, sums = time.perf_counter(), 0, {}
     for step, batch in enumerate(_batches(material, tok, recipe), 1):
         for group in optimizer.param_groups:
@@ -205,7 +207,8 @@ def _losses(backbone: TinyBackbone, batch: _Batch, recipe: Recipe) -> dict[str, 
         allowed = torch.zeros(len(b), logits.shape[-1], dtype=torch.bool)
         options = [o for s in batch.act for o in s.data[2]]
         allowed[
-            torch.tensor([k for k, o in enumerate(options) for _ in o]), torch.tensor([x for o in options for x in o])
+            torch.tensor([k for k, o in enumerate(options) for _ in o]),
+            torch.tensor([x for o in options for x in o]),
         ] = True
         act = F.cross_entropy(logits[b, t - 1].masked_fill(~allowed, -1e9), ids[b, t])
         total, out["act"] = total + act, act

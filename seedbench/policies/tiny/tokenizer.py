@@ -17,7 +17,18 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from seedbench.errors import CheckpointCorrupt
 
 PAD, BOS, END, ACT, OBS, SKILL, SKILL_END, WON, LOST, HINDSIGHT = range(10)
-SPECIAL = ["<pad>", "<bos>", "<end>", "<act>", "<obs>", "<skill>", "</skill>", "<won>", "<lost>", "<hindsight>"]
+SPECIAL = [
+    "<pad>",
+    "<bos>",
+    "<end>",
+    "<act>",
+    "<obs>",
+    "<skill>",
+    "</skill>",
+    "<won>",
+    "<lost>",
+    "<hindsight>",
+]
 #: The frame of a skill in JSON, one token each, so that a small model writes well-formed skills.
 FRAME = ['{"episode_summary": "', '", "episode_skill": "', '"}']
 FILLER = ("a", "an", "the", "you", "and")
@@ -32,7 +43,9 @@ def build(words: Iterable[str], entities: Iterable[str] = ()) -> Tokenizer:
     vocabulary = SPECIAL + FRAME + ["<unk>"] + characters + ["##" + c for c in characters]
     vocabulary += sorted(set(words) - set(vocabulary))
     tokenizer = Tokenizer(
-        models.WordPiece({w: i for i, w in enumerate(vocabulary)}, unk_token="<unk>", max_input_chars_per_word=64)
+        models.WordPiece(
+            {w: i for i, w in enumerate(vocabulary)}, unk_token="<unk>", max_input_chars_per_word=64
+        )
     )
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), behavior="removed", invert=True)

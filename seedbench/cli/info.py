@@ -1,0 +1,88 @@
+"""``seedbench info``, ``seedbench data`` and ``seedbench panel``."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import Annotated
+
+import typer
+
+panel = typer.Typer(help="Task panels.", no_args_is_help=True)
+
+
+@panel.callback()
+def _panels() -> None:
+    """Task panels."""
+
+
+def info(
+    kind: Annotated[str, typer.Argument(help="env or method; empty: everything")] = "",
+    name: Annotated[str, typer.Argument(help="one environment or method: its options")] = "",
+) -> None:
+    """List environments, methods and backbones, or the options of one of them."""
+    from seedbench.errors import UnknownName
+    from seedbench.registry import ENVIRONMENTS, METHODS
+
+    if kind not in ("", "env", "method"):
+        raise UnknownName(f"'{kind}' is neither 'env' nor 'method'.")
+    if kind == "env" and name:
+        for field, spec in ENVIRONMENTS.get(name).options.model_fields.items():
+            typer.echo(f"  env.options.{field:<16} {spec.annotation}  default {spec.get_default(call_default_factory=True)!r}")
+        return
+    if kind == "method" and name:
+        method = METHODS.get(name)
+        typer.echo((method.__doc__ or "").strip() + "\n")
+        for f in dataclasses.fields(method):
+            typer.echo(f"  method.options.{f.name:<16} {f.type}  default {f.default!r}")
+        return
+    from seedbench.policies.backbones import known
+    from seedbench.scales import SCALES
+
+    if kind in ("", "env"):
+        typer.echo("environments: " + ", ".join(ENVIRONMENTS.names()))
+    if kind in ("", "method"):
+        typer.echo("methods:      " + ", ".join(METHODS.names()))
+    if not kind:
+        typer.echo("backbones:    " + ", ".join(known()))
+        typer.echo("scales:       " + ", ".join(SCALES))
+
+
+def data() -> None:
+    """Where each environment looks for real data, and what it finds there."""
+    from seedbench.errors import SeedbenchError
+    from seedbench.registry import ENVIRONMENTS
+
+    for name in ENVIRONMENTS.names():
+        kind = ENVIRONMENTS.get(name)
+        variable = f"{name.upper()}_DATA"
+        typer.echo(f"{name}: {variable} = {os.environ.get(variable, '(not set)')}")
+        for variant in kind.default_splits:
+            try:
+                env = kind.make(kind.options(variant=variant))
+                sizes = ", ".join(f"{split} {n:,}" for split, n in env.splits().items())
+                typer.echo(f"  {variant}: {sizes}")
+            except SeedbenchError as error:
+                typer.echo(f"  {variant}: not here. {error}")
+
+
+@panel.command("show")
+def panel_show(
+    env: Annotated[str, typer.Argument(help="environment")],
+    name: Annotated[str, typer.Argument(help="panel; default: the variant's")] = "",
+    settings: Annotated[list[str] | None, typer.Option("-o", "--set", help="e.g. -o env.options.variant=mini")] = None,
+    ids: Annotated[bool, typer.Option(help="print the ids too")] = False,
+) -> None:
+    """Counts, hash and overlap with training of a panel."""
+    from seedbench.config import EnvSection, merge, overrides
+    from seedbench.panel import group_counts
+    from seedbench.runner import prepare
+
+    own = merge({"env": {"name": env, "panel": name}}, overrides(settings or []))
+    setting = prepare(EnvSection(**own["env"]))
+    typer.echo(f"panel {setting.panel.name}: {len(setting.panel.ids)} places, sha256 {setting.panel.sha256}")
+    typer.echo(f"training split {setting.split}: {len(setting.tasks):,} tasks, none shared with the panel")
+    for group, count in group_counts(t for t, _ in setting.entries).items():
+        typer.echo(f"  {group:<36} {count}")
+    for line in setting.panel.ids if ids else ():
+        typer.echo(line)
