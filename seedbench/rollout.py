@@ -48,6 +48,16 @@ def derive_seed(*parts: object) -> int:
     return int.from_bytes(digest[:8], "big") >> 1
 
 
+def panel_world_seed(task_id: str, repeat: int) -> int:
+    """World seed of an evaluation episode: the same for every method, run and seed, so that all start alike."""
+    return derive_seed("panel", task_id, repeat)
+
+
+def evaluation_job(task: Task, run_seed: int, repeat: int, skill: Skill | None = None) -> Job:
+    """The one way an evaluation episode is set up; records can be played again from it."""
+    return Job(task, derive_seed(run_seed, "eval", task.id, repeat), panel_world_seed(task.id, repeat), repeat, skill)
+
+
 def blocks(jobs: Sequence[Job], size: int) -> list[list[Job]]:
     """Consecutive blocks of ``size`` jobs: the unit of batching, of work for a worker, and of resuming."""
     return [list(jobs[i : i + size]) for i in range(0, len(jobs), size)]
