@@ -7,6 +7,7 @@ a game, a few steps per CPU-second): for comparisons, not for training.
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from seedbench.envs.alfworld.data import VARIABLE
 from seedbench.envs.alfworld.engine import Dialect
 from seedbench.envs.alfworld.sources import GameSource
 
@@ -36,9 +38,10 @@ class Packages:
 
     def __init__(self) -> None:
         try:
-            import alfworld.info
-            import textworld
-            from alfworld.agents.environment.alfred_tw_env import AlfredDemangler
+            with _process_kept():
+                import alfworld.info
+                import textworld
+                from alfworld.agents.environment.alfred_tw_env import AlfredDemangler
         except ImportError as error:
             raise ExtraMissing(
                 f"The reference engine needs the packages alfworld and textworld ({error}). "
@@ -66,7 +69,7 @@ class ReferencePlayer:
         return tuple(sorted(self._state["admissible_commands"]))
 
     def reset(self) -> str:
-        with _arguments_kept():
+        with _process_kept():
             self._env.load(str(self._file))
             self._state = self._env.reset()
         return self._state["feedback"]
@@ -117,10 +120,14 @@ def _in_version(domain: str, grammar: str, dialect: Dialect, packages: Packages)
 
 
 @contextmanager
-def _arguments_kept() -> Iterator[None]:
-    """fast-downward's translator overwrites ``sys.argv``."""
-    kept = sys.argv
+def _process_kept() -> Iterator[None]:
+    """fast-downward's translator overwrites ``sys.argv``; importing alfworld sets ``$ALFWORLD_DATA``."""
+    arguments, folder = sys.argv, os.environ.get(VARIABLE)
     try:
         yield
     finally:
-        sys.argv = kept
+        sys.argv = arguments
+        if folder is None:
+            os.environ.pop(VARIABLE, None)
+        else:
+            os.environ[VARIABLE] = folder
