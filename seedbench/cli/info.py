@@ -60,6 +60,8 @@ def data() -> None:
         for variant in kind.default_splits:
             try:
                 env = kind.make(kind.options(variant=variant))
+                for split in set(kind.default_splits[variant]) & set(env.splits()):
+                    env.tasks(split)  # reads the files
                 sizes = ", ".join(f"{split} {n:,}" for split, n in env.splits().items())
                 typer.echo(f"  {variant}: {sizes}")
             except SeedbenchError as error:
