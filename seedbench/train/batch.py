@@ -50,8 +50,8 @@ def make_rows(
         every = step_scores(e.reward, [t.valid for t in e.turns], invalid_penalty)
         scores.append(None if e.success is None else [every[i] for i in sorted(steps)])
     result = method.advantage(scores, [e.task.id for e in episodes])
-    if episodes and result.singletons and result.singletons == len({e.task.id for e in episodes}):
-        raise ConfigError("Every group holds a single scored episode: set train.group to 2 or more.")
+    if episodes and len({e.task.id for e in episodes}) == len(episodes):
+        raise ConfigError("Every group holds a single episode (BR-006): set train.group to 2 or more.")
     by_step = [
         dict(zip(sorted(steps), values, strict=False))
         for steps, values in zip(decided, result.values, strict=True)
