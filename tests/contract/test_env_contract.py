@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from seedbench.errors import EpisodeOver, SeedbenchError
-from seedbench.panel import assert_disjoint
+from seedbench.panel import assert_disjoint, sha256_lines
 from seedbench.registry import ENVIRONMENTS
 from seedbench.types import Action, Environment, Episode, History, Observation, PastTurn, Task, Turn
 
@@ -128,6 +128,18 @@ def test_no_task_is_in_two_splits(name: str) -> None:
     for i, one in enumerate(splits):
         for other in splits[i + 1 :]:
             assert_disjoint([t.id for t in env.tasks(one)], [t.id for t in env.tasks(other)])
+
+
+@each
+def test_panels_hold_tasks_of_their_split_under_a_hash(name: str) -> None:
+    env = environment(name)
+    split, evaluated = ENVIRONMENTS.get(name).default_splits["mini"]
+    frozen = env.panel(evaluated)
+    assert frozen == env.panel(evaluated) and frozen.sha256 == sha256_lines(frozen.ids)
+    assert set(frozen.ids) <= {task.id for task in env.tasks(evaluated)}
+    assert_disjoint([task.id for task in env.tasks(split)], frozen.ids)
+    with pytest.raises(SeedbenchError, match="nonesuch"):
+        env.panel("nonesuch")
 
 
 @each
