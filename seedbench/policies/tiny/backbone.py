@@ -53,7 +53,11 @@ class TinyBackbone:
         return backbone
 
     def save(self, folder: Path) -> None:
-        """Write a folder that ``transformers.AutoModelForCausalLM`` reads as Qwen2, and :meth:`load` as tiny."""
+        """Write a folder that ``transformers.AutoModelForCausalLM`` reads as Qwen2, and :meth:`load` as tiny.
+
+        Its tokenizer is read by ``transformers.PreTrainedTokenizerFast``; ``AutoTokenizer`` of transformers 5
+        puts Qwen2's own byte-level splitting on every model of that type, whatever the file says.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         state = {k: v.detach().clone() for k, v in hf_state_dict(self.model).items() if k != "lm_head.weight"}
         save_file(state, folder / "model.safetensors", metadata={"format": "pt"})

@@ -7,6 +7,7 @@ tokens of their own a small policy stayed at 2 % success with half its actions i
 
 from __future__ import annotations
 
+import re
 import string
 from collections.abc import Iterable
 from functools import lru_cache
@@ -31,6 +32,7 @@ SPECIAL = [
 ]
 #: The frame of a skill in JSON, one token each, so that a small model writes well-formed skills.
 FRAME = ['{"episode_summary": "', '", "episode_skill": "', '"}']
+_FRAME = re.compile("(" + "|".join(map(re.escape, FRAME)) + ")")
 FILLER = ("a", "an", "the", "you", "and")
 
 
@@ -59,6 +61,7 @@ class TinyTokenizer:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.inner = tokenizer
+        self.inner.encode_special_tokens = True  # as text, see _encode
         self.size = tokenizer.get_vocab_size()
         self.encode = lru_cache(maxsize=200_000)(self._encode)
         self.frame = tuple(tokenizer.token_to_id(f) for f in FRAME)
@@ -71,7 +74,16 @@ class TinyTokenizer:
             raise CheckpointCorrupt(f"Tokenizer {path} cannot be read: {error}.") from error
 
     def _encode(self, text: str) -> tuple[int, ...]:
-        return tuple(self.inner.encode(text, add_special_tokens=False).ids)
+        """Ids of ``text``. Only the frame of a skill is recognised; a control token spelled out in a text stays
+        text, so an observation can neither end an action nor open a skill. Lone surrogates become ``?``."""
+        text = text.encode("utf-8", "replace").decode()
+        ids: list[int] = []
+        for part in _FRAME.split(text):
+            if part in FRAME:
+                ids.append(self.frame[FRAME.index(part)])
+            else:
+                ids += self.inner.encode(part, add_special_tokens=False).ids
+        return tuple(ids)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Text of ``ids``, frame tokens written out, other special tokens left out."""
