@@ -165,6 +165,7 @@ def random_backbone(seed: int = 0, context: int = 256, std: float = 0.3) -> Any:
     from seedbench.policies.tiny.backbone import TinyBackbone
     from seedbench.policies.tiny.model import TinyConfig, TinyLM
 
+    torch.set_num_threads(1)  # as the runner does: the cores are shared
     tok = tokenizer()
     with torch.random.fork_rng():
         torch.manual_seed(seed)

@@ -77,7 +77,7 @@ def test_the_saved_folder_is_a_qwen2_with_the_same_logits(tmp_path: Path, backbo
 def test_the_saved_tokenizer_loads_in_transformers(tmp_path: Path, backbone: TinyBackbone) -> None:
     transformers = pytest.importorskip("transformers")
     backbone.save(tmp_path)
-    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    theirs = transformers.PreTrainedTokenizerFast.from_pretrained(tmp_path)
     for text in ("you see three boxes .", "open box 2", "a coin in box 17 , perhaps"):
         assert theirs.encode(text, add_special_tokens=False) == list(backbone.tok.encode(text))
     assert (theirs.pad_token_id, theirs.bos_token_id, theirs.eos_token_id) == (0, 1, 2)
@@ -154,8 +154,8 @@ def test_temperature_in_one_choice() -> None:
         logits = np.full(10, -50.0)
         logits[5], logits[6] = 2.0, 0.0
         row.choose(logits, 0.6)
-        found.add((row.action[0], round(row.logprobs[0], 5)))
-    assert found == {(5, -0.03505), (6, round(-0.03505 - 2 / 0.6, 5))}
+        found.add((row.action[0], round(row.logprobs[0], 4)))
+    assert found == {(5, -0.0351), (6, -3.3684)}
 
 
 @pytest.mark.parametrize("size", [1, 3])
@@ -186,15 +186,15 @@ def test_greedy_acting_takes_the_most_likely_candidate(backbone: TinyBackbone, e
 def test_sampling_follows_the_model(backbone: TinyBackbone, env: toys.Boxes) -> None:
     """Frequencies of first actions against exp of their log-probabilities (chi-square, very loose)."""
     task = env.tasks("train")[0]
-    many = [Job(task, derive_seed("many", i), 0, i) for i in range(600)]
-    episodes = play(env, backbone.actor(1.0), many)
+    many = [Job(task, derive_seed("many", i), 0, i) for i in range(240)]
+    episodes = [e for part in blocks(many, 60) for e in play(env, backbone.actor(1.0), part)]
     counts: dict[str, int] = {}
     probability: dict[str, float] = {}
     for e in episodes:
         first = e.turns[0]
         counts[first.action] = counts.get(first.action, 0) + 1
         probability[first.action] = math.exp(first.logprob or 0.0)
-    chi = sum((n - 600 * probability[a]) ** 2 / (600 * probability[a]) for a, n in counts.items())
+    chi = sum((n - 240 * probability[a]) ** 2 / (240 * probability[a]) for a, n in counts.items())
     assert sum(probability.values()) == pytest.approx(1.0, abs=0.02)
     assert chi < 40
 
