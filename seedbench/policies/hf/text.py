@@ -69,9 +69,7 @@ class ChatText:
         return tuple(self.tokenizer(clean(text), add_special_tokens=False)["input_ids"])
 
     def decode(self, ids: Sequence[int]) -> str:
-        return self.tokenizer.decode(
-            list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
+        return self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
     def analysis(self, episode: Episode, room: int) -> Ids | None:
         """The analysis request of an episode in at most ``room`` tokens, or None if that cannot be.
