@@ -51,6 +51,10 @@ class RetrieverFailed(SeedbenchError):
     """A retrieval server did not answer, or answered something that is no result."""
 
 
+class WorkerLost(SeedbenchError):
+    """A process that plays episodes was killed. The run resumes."""
+
+
 class EpisodeOver(SeedbenchError):
     """``step`` was called after the episode ended, or before ``reset``."""
 

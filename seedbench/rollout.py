@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from seedbench.types import (
+    AGENT_ENDINGS,
     Action,
     Environment,
     Episode,
@@ -55,7 +56,9 @@ def panel_world_seed(task_id: str, repeat: int) -> int:
 
 def evaluation_job(task: Task, run_seed: int, repeat: int, skill: Skill | None = None) -> Job:
     """The one way an evaluation episode is set up; records can be played again from it."""
-    return Job(task, derive_seed(run_seed, "eval", task.id, repeat), panel_world_seed(task.id, repeat), repeat, skill)
+    return Job(
+        task, derive_seed(run_seed, "eval", task.id, repeat), panel_world_seed(task.id, repeat), repeat, skill
+    )
 
 
 def blocks(jobs: Sequence[Job], size: int) -> list[list[Job]]:
@@ -68,34 +71,40 @@ class _Running:
 
     def __init__(self, env: Environment, job: Job, slot: int) -> None:
         self.env, self.job, self.slot = env, job, slot
-        self.session: Session = env.session()
+        self.session: Session | None = None
         self.episode = Episode(job.task.public, job.seed, job.repeat, acting_skill=job.skill)
         self.past: list[PastTurn] = []
         self.over = False
         self.began = time.perf_counter()
+        self.now = Observation("")
         try:
+            self.session = env.session()
             start = self.session.reset(job.task, job.world_seed)
             self.episode.instruction = start.instruction
             self.now = start.observation
         except Exception as error:
-            self.now = Observation("")
             self._end("env_error", error)
 
-    def view(self) -> View:
+    def view(self) -> View | None:
+        """The next request to the policy. None when the environment raised: the episode is over then."""
         history = History(self.episode.instruction, tuple(self.past), self.now)
         skill = self.job.skill.text if self.job.skill else None
-        return View(
-            self.slot, self.job.seed, history, self.env.render(history), self.env.choices(history), skill
-        )
+        try:
+            messages, choices = self.env.render(history), self.env.choices(history)
+        except Exception as error:
+            self._end("env_error", error)
+            return None
+        return View(self.slot, self.job.seed, history, messages, choices, skill)
 
     def advance(self, answer: Generation, constrained: bool) -> None:
         """Record one generation and carry its action out."""
         if answer.error:
             self._end("context_limit" if answer.error == "context_limit" else "model_error", answer.error)
             return
-        completion = self.env.wrap(answer.text) if constrained else answer.text
-        action = self.env.parse(completion)
+        completion, action = answer.text, Action("", False)
         try:
+            completion = self.env.wrap(answer.text) if constrained else answer.text
+            action = self.env.parse(completion)
             result = self.session.step(action)
         except Exception as error:
             self._record(answer, completion, action, 0.0, False)
@@ -132,17 +141,31 @@ class _Running:
 
     def _end(self, status: str, error: object = "") -> None:
         e = self.episode
-        e.status, e.error, e.last_observation = status, str(error), self.now  # type: ignore[assignment]
+        text = str(error) or type(error).__name__ if isinstance(error, Exception) else str(error)
+        e.status, e.error, e.last_observation = status, text, self.now  # type: ignore[assignment]
         if status != "env_error" and e.turns and all(t.reason == "empty" for t in e.turns):
             # an agent that never said a word is a silent backend, not a failed agent (BR-040)
             e.status, e.error = "model_error", "the backend gave no output on any turn"
-        if e.status in ("completed", "step_limit", "context_limit"):
-            outcome = self.session.outcome()
-            e.success, e.score = outcome.success, outcome.score
-            e.metrics = dict(outcome.metrics)
-        self.session.close()
-        e.seconds = time.perf_counter() - self.began
         self.over = True
+        try:
+            if e.status in AGENT_ENDINGS and self.session is not None:
+                outcome = self.session.outcome()
+                e.success, e.score = outcome.success, outcome.score
+                e.metrics = dict(outcome.metrics)
+        except Exception as failure:
+            self._spoil(failure)
+        try:
+            if self.session is not None:
+                self.session.close()
+        except Exception as failure:
+            self._spoil(failure)
+        e.seconds = time.perf_counter() - self.began
+
+    def _spoil(self, error: Exception) -> None:
+        """The environment raised after the last step: the result cannot be trusted."""
+        e = self.episode
+        e.status, e.error = "env_error", e.error or str(error) or type(error).__name__
+        e.success, e.score, e.metrics = None, None, {}
 
 
 def play(
@@ -153,7 +176,7 @@ def play(
 ) -> list[Episode]:
     """Play one block of jobs side by side; episodes come back in the order of ``jobs``.
 
-    ``on_episode`` is called as each one ends. An environment that raises costs its own episode
+    ``on_episode`` is called as each one ends. An environment that raises, wherever, costs its own episode
     (``env_error``); a policy that raises costs the episodes in flight (``model_error``), never the run.
     Privileged policies are handed the sessions through their ``attach`` method.
     """
@@ -171,8 +194,13 @@ def play(
         live = [r for r in live if not r.over]
         if not live:
             return [r.episode for r in running]
+        views = [r.view() for r in live]
+        if any(r.over for r in live):
+            continue  # the policy is told to forget those before it is asked again
         try:
-            answers = policy.act([r.view() for r in live])
+            answers = policy.act(views)  # type: ignore[arg-type]
+            if len(answers) != len(views):
+                raise ValueError(f"the policy gave {len(answers)} answers to {len(views)} requests")
         except Exception as error:
             for r in live:
                 r.fail(error)

@@ -9,8 +9,11 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 
+from seedbench.errors import WorkerLost
 from seedbench.rollout import Job, blocks, play
 from seedbench.types import Environment, Episode, Policy
 
@@ -55,15 +58,44 @@ class LocalEngine:
         _shared = (env, policy, work)
         context = multiprocessing.get_context("fork")
         try:
-            with context.Pool(min(self.workers, len(work)), initializer=_quiet) as pool:
-                yield from pool.imap(_play_block, range(len(work)))
+            with context.Pool(min(self.workers, len(work)), initializer=_begin) as pool:
+                crew = {p.pid for p in multiprocessing.active_children()}
+                yield from _watched(pool.imap(_play_block, range(len(work))), crew)
         finally:
             _shared = None
 
 
-def _quiet() -> None:
-    """Ctrl-C belongs to the parent, which ends its workers itself."""
+def _watched(
+    results: Iterator[list[Episode]], crew: set[int | None], patience: float = 1.0
+) -> Iterator[list[Episode]]:
+    """Results in order. A pool replaces a killed worker but never redoes its block, so it would wait for
+    ever: after ``patience`` seconds without a result, see whether all of the first ``crew`` is still there."""
+    while True:
+        try:
+            yield results.next(timeout=patience)  # type: ignore[attr-defined]
+        except StopIteration:
+            return
+        except multiprocessing.TimeoutError:
+            if not crew <= {p.pid for p in multiprocessing.active_children()}:
+                raise WorkerLost(
+                    "A worker process was killed while it played (often: out of memory). What was finished is "
+                    "kept; run the same command again, with fewer --workers or a smaller train.block."
+                ) from None
+
+
+def _begin() -> None:
+    """Ctrl-C belongs to the parent, which ends its workers itself; a worker whose parent was killed ends too
+    (it would hold the run folder's lock)."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_follow, args=(parent.pid,), daemon=True).start()
+
+
+def _follow(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.2)
+    os._exit(1)
 
 
 def _play_block(index: int) -> list[Episode]:
