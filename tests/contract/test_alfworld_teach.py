@@ -193,7 +193,7 @@ def test_demonstrator_and_annotator_on_official_games(shared_data: Callable[[str
     env = KIND.make(
         KIND.options(variant="official", data=str(shared_data("alfworld")), text=text, protocol="sdar")
     )
-    episodes = [demonstrate(env, t, CLEAN) for t in env.tasks("valid_unseen")]
+    episodes = [demonstrate(env, t, CLEAN) for t in env.tasks("valid_unseen")[::4]]
     assert rate(episodes) > 0.85
     for episode in episodes:
         assert faithful(annotate(episode), episode) == 1.0
