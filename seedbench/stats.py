@@ -38,12 +38,7 @@ def standard_error(values: Sequence[float]) -> float | None:
 
 
 def hierarchical_bootstrap(
-    values: np.ndarray,
-    groups: Sequence[str] | None = None,
-    *,
-    samples: int = 2000,
-    seed: int = 0,
-    side: int = 0,
+    values: np.ndarray, groups: Sequence[str] | None = None, *, samples: int = 2000, seed: int = 0
 ) -> np.ndarray:
     """Bootstrap distribution (samples,) of a mean over training seed, task and repeat.
 
@@ -51,38 +46,42 @@ def hierarchical_bootstrap(
     seed was evaluated on the same tasks, so one draw of tasks serves all drawn seeds; repeats are drawn
     within their cell. With ``groups`` (one per task) the statistic is the macro mean: tasks are drawn within
     their group and group means are averaged; without, it is the mean over all episodes (micro).
-
-    Two calls that differ in ``side`` share the drawn tasks but not the drawn seeds and repeats: their
-    difference is the bootstrap of a paired comparison, see :func:`bootstrap_difference`.
     """
-    values = np.asarray(values, dtype=float)
-    n_seeds, n_tasks, n_repeats = values.shape
-    strata = [np.arange(n_tasks)] if groups is None else _strata(groups)
-    task_rngs = [np.random.default_rng([seed, 0, i]) for i in range(len(strata))]
-    seed_rng = np.random.default_rng([seed, 1, side])
-    repeat_rngs = [np.random.default_rng([seed, 2, side, i]) for i in range(len(strata))]
-    out = np.empty(samples)
-    step = max(1, _CHUNK // max(1, n_seeds * n_tasks * n_repeats))
-    for start in range(0, samples, step):
-        size = min(step, samples - start)
-        seed_weight = seed_rng.multinomial(n_seeds, np.full(n_seeds, 1 / n_seeds), size).astype(float)
-        parts = [
-            _draw(values[:, places], seed_weight, task_rng, repeat_rng)
-            for places, task_rng, repeat_rng in zip(strata, task_rngs, repeat_rngs, strict=True)
-        ]
-        out[start : start + size] = np.mean(parts, axis=0)
-    return out
+    return _bootstrap([values], groups, samples, seed)[0]
 
 
 def bootstrap_difference(
     a: np.ndarray, b: np.ndarray, groups: Sequence[str] | None = None, *, samples: int = 2000, seed: int = 0
 ) -> np.ndarray:
-    """Bootstrap distribution of mean(a) - mean(b), tasks paired, training seeds not."""
+    """Bootstrap distribution of mean(a) - mean(b): both sides share the drawn tasks, not the drawn seeds."""
     if a.shape[1] != b.shape[1]:
         raise ValueError("a paired comparison needs the same tasks on both sides")
-    return hierarchical_bootstrap(a, groups, samples=samples, seed=seed, side=1) - hierarchical_bootstrap(
-        b, groups, samples=samples, seed=seed, side=2
-    )
+    one, two = _bootstrap([a, b], groups, samples, seed)
+    return one - two
+
+
+def _bootstrap(
+    sides: Sequence[np.ndarray], groups: Sequence[str] | None, samples: int, seed: int
+) -> list[np.ndarray]:
+    """Distributions (samples,) of the sides' means under common draws of tasks."""
+    sides = [np.asarray(v, dtype=float) for v in sides]
+    strata = [np.arange(sides[0].shape[1])] if groups is None else _strata(groups)
+    parts = [_Stratum([v[:, places] for v in sides], (seed, i)) for i, places in enumerate(strata)]
+    seed_rngs = [np.random.default_rng([seed, 1, k]) for k in range(len(sides))]
+    out = [np.empty(samples) for _ in sides]
+    step = max(1, _CHUNK // max(1, *(part.size for part in parts)))
+    for start in range(0, samples, step):
+        stop = min(start + step, samples)
+        seed_weights = [_weights(rng, len(v), stop - start) for rng, v in zip(seed_rngs, sides, strict=True)]
+        means = np.mean([part.draw(seed_weights) for part in parts], axis=0)
+        for k, side in enumerate(out):
+            side[start:stop] = means[k]
+    return out
+
+
+def _weights(rng: np.random.Generator, n: int, size: int) -> np.ndarray:
+    """How often each of ``n`` things is drawn in ``n`` draws with replacement (size, n)."""
+    return rng.multinomial(n, np.full(n, 1 / n), size).astype(float)
 
 
 def _strata(groups: Sequence[str]) -> list[np.ndarray]:
@@ -90,23 +89,46 @@ def _strata(groups: Sequence[str]) -> list[np.ndarray]:
     return [np.flatnonzero(names == g) for g in dict.fromkeys(groups)]
 
 
-def _draw(
-    values: np.ndarray,
-    seed_weight: np.ndarray,
-    task_rng: np.random.Generator,
-    repeat_rng: np.random.Generator,
-) -> np.ndarray:
-    """Means (b,) of one stratum (seeds, tasks, repeats) under the drawn seeds, tasks and repeats."""
-    n_tasks = values.shape[1]
-    counts = np.sum(~np.isnan(values), axis=2)  # (S, T)
-    size = len(seed_weight)
-    if values.shape[2] == 1 or counts.max(initial=0) <= 1:
-        sums = np.nansum(values, axis=2)
-        by_task = seed_weight @ sums  # (b, T)
-    else:
-        by_task = np.einsum("bs,bst->bt", seed_weight, _repeat_sums(values, counts, size, repeat_rng))
-    task_weight = task_rng.multinomial(n_tasks, np.full(n_tasks, 1 / n_tasks), size)
-    return np.sum(by_task * task_weight, axis=1) / np.sum((seed_weight @ counts) * task_weight, axis=1)
+class _Stratum:
+    """Tasks drawn together. Arrays of a side are (seeds, tasks, repeats).
+
+    With one repeat per cell, tasks of equal outcomes on all sides and seeds are exchangeable, so only how
+    many of each kind are drawn matters: that keeps panels of tens of thousands of tasks cheap.
+    """
+
+    def __init__(self, sides: Sequence[np.ndarray], key: tuple[int, int]) -> None:
+        self.n = sides[0].shape[1]
+        self.counts = [np.sum(~np.isnan(v), axis=2).astype(float) for v in sides]
+        self.sums = [np.nansum(v, axis=2) for v in sides]
+        self.repeats = None if all(c.max(initial=0) <= 1 for c in self.counts) else list(sides)
+        self.kinds = np.full(self.n, 1 / self.n)
+        if self.repeats is None:
+            self._merge()
+        self.size = sum(s.size for s in (self.repeats or self.sums)) + len(self.kinds)
+        self.task_rng = np.random.default_rng([key[0], 0, key[1]])
+        self.repeat_rng = np.random.default_rng([key[0], 2, key[1]])
+
+    def _merge(self) -> None:
+        rows = [len(c) for c in self.counts]
+        stacked = np.concatenate([*self.sums, *self.counts])
+        kinds, times = np.unique(stacked, axis=1, return_counts=True)
+        parts = np.split(kinds, np.cumsum([*rows, *rows])[:-1])
+        self.sums, self.counts = parts[: len(rows)], parts[len(rows) :]
+        self.kinds = times / self.n
+
+    def draw(self, seed_weights: Sequence[np.ndarray]) -> np.ndarray:
+        """Means (sides, draws) under the drawn seeds and freshly drawn tasks and repeats."""
+        size = len(seed_weights[0])
+        tasks = self.task_rng.multinomial(self.n, self.kinds, size).astype(float)
+        out = []
+        for k, weight in enumerate(seed_weights):
+            if self.repeats is None:
+                sums = weight @ self.sums[k]
+            else:
+                drawn = _repeat_sums(self.repeats[k], self.counts[k], size, self.repeat_rng)
+                sums = np.einsum("bs,bst->bt", weight, drawn)
+            out.append(np.sum(sums * tasks, axis=1) / np.sum((weight @ self.counts[k]) * tasks, axis=1))
+        return np.array(out)
 
 
 def _repeat_sums(values: np.ndarray, counts: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
