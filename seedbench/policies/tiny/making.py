@@ -62,7 +62,8 @@ def measure(name: str, backbone: TinyBackbone, seed: int) -> dict[str, Any]:
     _, panel = splits_of(section)
     home = {t.id: t for s in env.splits() for t in env.tasks(s)}
     jobs = [
-        Job(home[i], derive_seed(seed, "measure", i), derive_seed(seed, "world", i)) for i in env.panel(panel).ids
+        Job(home[i], derive_seed(seed, "measure", i), derive_seed(seed, "world", i))
+        for i in env.panel(panel).ids
     ]
     clean, flawed = demonstrate(env, jobs, teach, teach.CLEAN), demonstrate(env, jobs, teach, teach.FLAWED)
     correct = [env.annotate(e) for e in clean]
@@ -103,7 +104,9 @@ def writing(
         "parsed": round(len(pairs) / len(episodes), 4),
         "faithful": round(sum(scores) / max(len(scores), 1), 4),
         "fully_faithful": round(sum(x == 1.0 for x in scores) / max(len(scores), 1), 4),
-        "as_the_rules": round(sum(s.text == _norm(env.annotate(e).text) for s, e in pairs) / len(episodes), 4),
+        "as_the_rules": round(
+            sum(s.text == _norm(env.annotate(e).text) for s, e in pairs) / len(episodes), 4
+        ),
     }
 
 

@@ -13,7 +13,7 @@ import multiprocessing
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 
 import torch
 import torch.nn.functional as F
@@ -24,6 +24,7 @@ from seedbench.policies.tiny.backbone import TinyBackbone, _pad
 from seedbench.policies.tiny.material import Chunk, Material, Mix, WriteRow
 from seedbench.policies.tiny.model import TinyConfig, TinyLM
 from seedbench.policies.tiny.tokenizer import TinyTokenizer
+from seedbench.policies.tiny.transcript import skill_block
 from seedbench.train.backbone import Sample
 from seedbench.train.batch import micro_batches
 
@@ -49,7 +50,6 @@ class Recipe:
     context: int = 1024
     workers: int = 1
     log_every: int = 50
-    extra: dict = field(default_factory=dict)
 
 
 class _Composed(nn.Module):
@@ -128,8 +128,10 @@ class _Batch:
 
 def _batches(material: Material, tok: TinyTokenizer, recipe: Recipe) -> Iterator[_Batch]:
     """Endless batches: rows of some chunks pooled, sorted by length, cut to the token budget, shuffled."""
-    pool_of, made, steps = 6, 0, 0
-    for chunks in _pools(material, tok, recipe, pool_of):
+    made, steps = 0, 0
+    for chunks in _pools(
+        material, tok, recipe.workers, lambda: WORLD if steps < recipe.world_steps else HABITS
+    ):
         rows: list[Sample | WriteRow] = [r for c in chunks for r in (*c.act, *c.write)]
         lengths = [_length(r) for r in rows]
         batches = list(micro_batches(lengths, range(len(rows)), recipe.tokens))
@@ -137,12 +139,12 @@ def _batches(material: Material, tok: TinyTokenizer, recipe: Recipe) -> Iterator
         made += 1
         for index in batches:
             chosen = [rows[i] for i in index]
+            steps += 1
             yield _Batch(
                 [r for r in chosen if isinstance(r, Sample)],
                 [r for r in chosen if isinstance(r, WriteRow)],
                 sum(lengths[i] for i in index),
             )
-            steps += 1
 
 
 def _length(row: Sample | WriteRow) -> int:
@@ -151,31 +153,34 @@ def _length(row: Sample | WriteRow) -> int:
     return row.length + (40 if row.skill else 0)
 
 
-_making: tuple[Material, TinyTokenizer, Recipe] | None = None
+_making: tuple[Material, TinyTokenizer] | None = None
 
 
-def _make(i: int) -> Chunk:
+def _make(i: int, mix: Mix) -> Chunk:
     assert _making is not None
-    material, tok, recipe = _making
-    steps_per_chunk = recipe.tokens / 12000  # about 12,000 tokens a chunk
-    mix = WORLD if i * (1 / steps_per_chunk) < recipe.world_steps else HABITS
+    material, tok = _making
     return material.chunk(i, mix, tok)
 
 
-def _pools(material: Material, tok: TinyTokenizer, recipe: Recipe, size: int) -> Iterator[list[Chunk]]:
-    """Chunks in order, made by ``workers`` processes beside the training one."""
+def _pools(
+    material: Material, tok: TinyTokenizer, workers: int, mix: Callable[[], Mix], size: int = 6
+) -> Iterator[list[Chunk]]:
+    """Endless groups of ``size`` chunks in order, made by ``workers`` processes beside the training one.
+
+    What a chunk holds is asked of ``mix`` when it is ordered, always one group ahead, so the order of
+    chunks and their content do not depend on the number of workers.
+    """
     global _making
-    _making = (material, tok, recipe)
+    _making = (material, tok)
     context = multiprocessing.get_context("fork")
-    with context.Pool(recipe.workers) as pool:
-        ahead = [pool.apply_async(_make, (i,)) for i in range(2 * size)]
-        i = 0
+    with context.Pool(workers) as pool:
+        ahead = [pool.apply_async(_make, (k, mix())) for k in range(size)]
+        made = size
         while True:
-            yield [ahead[i + k].get() for k in range(size)]
-            for k in range(size):
-                ahead[i + k] = None  # type: ignore[call-overload]
-                ahead.append(pool.apply_async(_make, (len(ahead),)))
-            i += size
+            orders = [pool.apply_async(_make, (made + k, mix())) for k in range(size)]
+            made += size
+            yield [order.get() for order in ahead]
+            ahead = orders
 
 
 def _losses(backbone: TinyBackbone, batch: _Batch, recipe: Recipe) -> dict[str, Tensor]:
@@ -183,8 +188,6 @@ def _losses(backbone: TinyBackbone, batch: _Batch, recipe: Recipe) -> dict[str, 
 
     One forward pass over full rows gives all three.
     """
-    from seedbench.policies.tiny.transcript import skill_block
-
     model, tok = backbone.model, backbone.tok
     rows, where, answers = [], [], []
     for s in batch.act:
