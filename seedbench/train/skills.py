@@ -21,7 +21,7 @@ def parse_analysis(text: str, source: str, min_words: int = 3) -> Skill | None:
         return None
     try:
         found, _ = json.JSONDecoder(strict=False).raw_decode(text[start:])
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter from thousands of nested brackets
         return None
     if not isinstance(found, dict):
         return None
