@@ -292,10 +292,13 @@ def _check_same_run(path: Path, config: Mapping[str, Any], manifest: Mapping[str
             f"'{path}' already holds this run. Continue it with --resume or choose another folder."
         )
     for name in _IDENTITY:
-        if name in manifest and without_timing(old.manifest.get(name)) != without_timing(manifest[name]):
+        there = old.manifest.get(name)
+        if name == "panels" and isinstance(there, Mapping):  # panels evaluated later are no other run
+            there = {panel: there[panel] for panel in there if panel in manifest.get(name, {})}
+        if name in manifest and without_timing(there) != without_timing(manifest[name]):
             raise RunConflict(
                 f"'{path}' cannot be continued: '{name}' of its manifest differs from what is here now "
-                f"({_difference(old.manifest.get(name), manifest[name])}). Restore the data, prompts or "
+                f"({_difference(there, manifest[name])}). Restore the data, prompts or "
                 "weights of its beginning, or start a new folder."
             )
 

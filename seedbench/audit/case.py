@@ -38,10 +38,12 @@ class Case:
                 )
             except (SeedbenchError, KeyError) as error:
                 case.no_env = f"The environment cannot be built here: {error}"
-        case.rebuilder = rebuilder_for(case.model, tokenizer_folders(run.path, run.config))
+        backbone = run.config.get("backbone", {})
+        case.rebuilder = rebuilder_for(backbone, tokenizer_folders(run.path, run.config))
         if case.rebuilder is None:
-            how = case.model.get("decoding", "not recorded")
-            case.no_rebuilder = f"decoding '{how}' is unknown, or its tokenizer is not on this machine."
+            case.no_rebuilder = (
+                f"backbone '{backbone.get('name', '')}' is unknown, or its tokenizer is not on this machine."
+            )
         case.streams = [s for s in run.streams() if s.phase == "eval"]
         return case
 

@@ -13,6 +13,7 @@ from seedbench.audit.verdicts import Check, unchecked, verdict
 from seedbench.audit.weights import file_sha256, weights_sha256
 from seedbench.errors import CheckpointCorrupt
 from seedbench.panel import sha256_lines
+from seedbench.store import config_sha256
 
 SETTING = "Was the run made under the declared data, templates and limits, and are they those of this installation?"
 WEIGHTS = "Are the evaluated weights exactly the trained checkpoint?"
@@ -25,8 +26,10 @@ def check_setting(case: Case) -> Check:
     """Fingerprint, prompt hash and limits of the manifest against what this installation computes itself."""
     declared = case.run.manifest.get("env", {})
     faults, held, gaps = [], [], []
+    if case.run.manifest.get("config_sha256", config_sha256(case.run.config)) != config_sha256(case.run.config):
+        faults.append("config.json is not the configuration that the manifest was written for.")
     if case.env is None:
-        return unchecked("setting", SETTING, case.no_env)
+        return verdict("setting", SETTING, faults, [], [case.no_env])
     spec = case.env.spec
     for name in ("name", "variant", "protocol", "max_steps", "history_length", "invalid_penalty"):
         if name in declared and declared[name] != getattr(spec, name):
@@ -116,11 +119,12 @@ def check_weights(case: Case) -> Check:
     said = {m["evaluation"]: m for m in case.run.metrics() if "evaluation" in m}
     held, gaps = [], []
     for stream in case.streams:
-        logged = said.get(stream.label, {}).get("weights_sha256")
+        line = said.get(stream.name.removeprefix("eval-"), {})
+        logged = line.get("weights_sha256")
         if logged is None:
             gaps.append(f"{stream.name}: the hash of the evaluated weights was not logged")
             continue
-        place = _checkpoint_of(folder, stream.label, said[stream.label].get("update"))
+        place = _checkpoint_of(folder, stream.label, line.get("update"))
         if place is None:
             gaps.append(f"{stream.name}: its checkpoint is no longer kept")
             continue
@@ -129,10 +133,12 @@ def check_weights(case: Case) -> Check:
         except CheckpointCorrupt as error:
             faults.append(str(error))
             continue
-        if here == logged:
-            held.append(f"{stream.name}: weights {here[:12]} are those of checkpoint {place.name}.")
+        if logged in here:
+            held.append(f"{stream.name}: weights {logged[:12]} are those of checkpoint {place.name}.")
         else:
-            faults.append(f"{stream.name}: evaluated weights {logged[:12]}, checkpoint {place.name} holds {here[:12]}.")
+            faults.append(
+                f"{stream.name}: the evaluated weights {logged[:12]} are not those of checkpoint {place.name}."
+            )
     faults += _chain(case.model, folder, case)
     return verdict("weights", WEIGHTS, faults, held, gaps)
 
@@ -165,7 +171,7 @@ def _chain(model: Mapping[str, Any], folder: Path, case: Case) -> Iterator[str]:
     if "sha256" not in model or not start.is_dir() or (case.run.path / "warm_up.json").is_file():
         return
     try:
-        if weights_sha256(start) != model["sha256"]:
+        if model["sha256"] not in weights_sha256(start):
             yield "Checkpoint 'start' is not the model that the manifest names, and there was no warm start."
     except CheckpointCorrupt as error:
         yield str(error)

@@ -7,7 +7,7 @@ policy recorded (``Generation.prompt_sha256``). Another backbone adds a row to :
 from __future__ import annotations
 
 import hashlib
-import importlib
+import json
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,24 +32,19 @@ class Rebuilder:
     sha256: Hash
 
 
-#: Decoding setting of the manifest's ``model`` entry -> "module:function". The function is given the model
-#: entry and the folders in which tokenizer files may lie, and returns a :class:`Rebuilder`, or None when
-#: none of them has what it needs.
-REBUILDERS: dict[str, str] = {
-    "choices": "seedbench.audit.rebuild:tiny",
-}
+#: What a rebuilder is made from: the backbone's options, and the folders in which its tokenizer may lie.
+Maker = Callable[[Mapping[str, Any], Sequence[Path]], "Rebuilder | None"]
 
 
-def rebuilder_for(model: Mapping[str, Any], folders: Iterable[Path]) -> Rebuilder | None:
-    """The rebuilder of a backbone as the manifest describes it; None when there is no way to rebuild."""
-    target = REBUILDERS.get(str(model.get("decoding", "")))
-    if target is None:
-        return None
-    module, _, attribute = target.partition(":")
-    return getattr(importlib.import_module(module), attribute)(model, list(folders))
+def rebuilder_for(config: Mapping[str, Any], folders: Iterable[Path]) -> Rebuilder | None:
+    """The rebuilder for the ``backbone`` section of a run's configuration; None when there is no way to
+    rebuild: the backbone is unknown, or none of ``folders`` has its tokenizer."""
+    name = str(config.get("name", ""))
+    make = REBUILDERS.get(name) or (chat if name.startswith("hf:") else None)
+    return make(config.get("options") or {}, list(folders)) if make else None
 
 
-def tiny(model: Mapping[str, Any], folders: Sequence[Path]) -> Rebuilder | None:
+def tiny(options: Mapping[str, Any], folders: Sequence[Path]) -> Rebuilder | None:
     """The tiny model reads one growing transcript: the whole ordinary history, as tokens."""
     from seedbench.policies.tiny.tokenizer import TinyTokenizer
     from seedbench.policies.tiny.transcript import prompt_ids
@@ -71,6 +66,50 @@ def tiny(model: Mapping[str, Any], folders: Sequence[Path]) -> Rebuilder | None:
     return Rebuilder("tiny", True, sha256)
 
 
+def chat(options: Mapping[str, Any], folders: Sequence[Path]) -> Rebuilder | None:
+    """A chat model reads what the environment renders, through its own template, within its token limit.
+
+    The template engine comes with transformers; no weights are read.
+    """
+    place = next((f for f in folders if _holds_chat_model(f)), None)
+    if place is None:
+        return None
+    from transformers import AutoTokenizer
+
+    from seedbench.policies.hf.options import HfOptions
+    from seedbench.policies.hf.text import ChatText, truncated
+    from seedbench.prompt import with_skill
+
+    settings = HfOptions(**options)
+    tokenizer = AutoTokenizer.from_pretrained(place, local_files_only=True)
+    text = ChatText(tokenizer, {tokenizer.eos_token_id}, settings.enable_thinking)
+    known = json.loads((place / "config.json").read_text()).get("max_position_embeddings", 0)
+    room = min(settings.max_prompt_tokens, (settings.context or known) - settings.max_new_tokens)
+
+    def sha256(environment: Environment, history: History, skill: str | None) -> str:
+        messages = environment.render(history)
+        if skill is not None:
+            messages = with_skill(messages, skill, settings.skill_position, history.instruction)
+        ids = text.prompt(messages)
+        return ids_sha256(truncated(ids, room, settings.truncation) or ids)
+
+    return Rebuilder("chat template", False, sha256)
+
+
+def _holds_chat_model(folder: Path) -> bool:
+    return (folder / "tokenizer_config.json").is_file() and (folder / "config.json").is_file()
+
+
+#: Backbone name -> maker. Adding a backbone adds its line; ``hf:<path or id>`` is always :func:`chat`.
+REBUILDERS: dict[str, Maker] = {
+    "tiny": tiny,
+    "qwen2.5-3b": chat,
+    "qwen2.5-7b": chat,
+    "qwen3-1.7b": chat,
+    "smollm2-135m": chat,
+}
+
+
 def ids_sha256(ids: Sequence[int]) -> str:
     """Hash of token ids as little-endian 32-bit numbers: what policies record."""
     return hashlib.sha256(struct.pack(f"<{len(ids)}I", *ids)).hexdigest()
@@ -78,8 +117,7 @@ def ids_sha256(ids: Sequence[int]) -> str:
 
 def tokenizer_folders(run_folder: Path, config: Mapping[str, Any]) -> list[Path]:
     """Where the tokenizer of a run may lie: its checkpoints, the path it was started from, the package."""
-    options = config.get("backbone", {}).get("options", {})
-    environment = config.get("env", {}).get("name", "")
-    named = [Path(options["path"])] if isinstance(options.get("path"), str) else []
-    shipped = Path(str(files("seedbench"))) / "assets" / "tiny" / environment
-    return [*sorted((run_folder / "checkpoints").glob("*")), *named, shipped]
+    backbone = config.get("backbone", {})
+    path = (backbone.get("options") or {}).get("path") or str(backbone.get("name", "")).removeprefix("hf:")
+    shipped = Path(str(files("seedbench"))) / "assets" / "tiny" / config.get("env", {}).get("name", "")
+    return [*sorted((run_folder / "checkpoints").glob("*")), Path(path), shipped]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from seedbench.audit.case import Case
 from seedbench.audit.verdicts import Check, unchecked, verdict
-from seedbench.audit.watch import watched
+from seedbench.audit.watch import Watched
 from seedbench.errors import SeedbenchError
+from seedbench.types import Policy
 
 REENACT = "Does the final checkpoint, given ordinary history only, act again as recorded?"
 
@@ -23,13 +24,17 @@ def check_reenact(case: Case) -> Check:
         return unchecked("reenact", REENACT, "There is no 'final' evaluation of a model on record.")
     from seedbench.evaluate import final_block, open_final
 
+    watchers: list[Watched] = []
+
+    def watch(policy: Policy) -> Policy:
+        watchers.append(Watched(policy))
+        return watchers[-1]
+
     try:
-        backbone = open_final(case.run)
+        again = final_block(case.run, case.env, watch, open_final(case.run))
     except SeedbenchError as error:
         return unchecked("reenact", REENACT, str(error))
     recorded = {(e.task.id, e.repeat): e for e in case.episodes(stream.name)}
-    with watched() as touched:
-        again = final_block(case.run, case.env, backbone)
     faults = []
     for e in again:
         old = recorded.get((e.task.id, e.repeat))
@@ -39,6 +44,6 @@ def check_reenact(case: Case) -> Check:
         if pairs[0] != pairs[1]:
             step = next((i for i, (a, b) in enumerate(zip(*pairs, strict=False)) if a != b), min(map(len, pairs)))
             faults.append(f"Task '{e.task.id}', repeat {e.repeat}: acts otherwise from turn {step + 1} on.")
-    faults += [f"While it acted, the policy did this: {what}." for what in touched]
+    faults += [f"While it acted, the policy did this: {what}." for w in watchers for what in w.touched]
     held = [f"{len(again)} episodes acted again from the checkpoint, action for action; no file was opened."]
     return verdict("reenact", REENACT, faults, held if not faults else [])
