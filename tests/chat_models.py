@@ -8,6 +8,19 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
+from seedbench.types import (
+    Action,
+    History,
+    HiddenTask,
+    Message,
+    Observation,
+    Outcome,
+    PublicTask,
+    Start,
+    StepResult,
+    Task,
+)
+
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
@@ -68,3 +81,59 @@ def write_model(
     model.save_pretrained(folder)
     words.save_pretrained(folder)
     return folder
+
+
+class ToyEnv:
+    """Three turns in one room; short prompts, so that tests of tokens stay cheap."""
+
+    def __init__(self, turns: int = 3) -> None:
+        self.turns = turns
+
+    def tasks(self, n: int) -> list[Task]:
+        return [Task(PublicTask(f"toy-{i}", "toy", "room"), HiddenTask(None)) for i in range(n)]
+
+    def session(self) -> ToySession:
+        return ToySession(self.turns)
+
+    def render(self, history: History) -> tuple[Message, ...]:
+        past = "\n".join(f"{p.observation.text} {p.action}" for p in history.past)
+        return (
+            Message(
+                "user", f"Your task is to: {history.instruction}\n{past}\n{history.observation.text}\n\nAct."
+            ),
+        )
+
+    def choices(self, history: History) -> tuple[str, ...]:
+        return history.observation.legal
+
+    def parse(self, completion: str) -> Action:
+        return Action(completion.strip(), bool(completion.strip()), "" if completion.strip() else "empty")
+
+    def wrap(self, action: str) -> str:
+        return action
+
+
+class ToySession:
+    def __init__(self, turns: int) -> None:
+        self.left = turns
+
+    def reset(self, task: Task, seed: int) -> Start:
+        self.name = task.id
+        return Start(f"clean the apple of {task.id}", self._see())
+
+    def _see(self) -> Observation:
+        # longer and longer, so that prompts in a batch differ in length
+        return Observation(
+            "You see a drawer 1. " * (1 + int(self.name[-1]) + self.left),
+            ("open drawer 1", "open drawer 12", "examine"),
+        )
+
+    def step(self, action: Action) -> StepResult:
+        self.left -= 1
+        return StepResult(self._see(), 1.0 if self.left == 0 else 0.0, terminated=self.left == 0)
+
+    def outcome(self) -> Outcome:
+        return Outcome(True, 1.0)
+
+    def close(self) -> None:
+        pass

@@ -2,55 +2,65 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
-from seedbench.errors import ConfigError, ExtraMissing
+from seedbench.errors import ConfigError
+from seedbench.policies.openai import ChatServer, OpenAiOptions, answer_text
 from seedbench.train.analysis_prompt import analysis_messages
 from seedbench.train.skills import parse_analysis
 from seedbench.types import Environment, Episode, Skill
 
 Annotate = Callable[[Sequence[Episode]], list[Skill | None]]
 
+#: Values of the released scripts for an external annotator (methods page 2.6).
+TOKENS, TRIES, MIN_WORDS = 1024, 3, 5
+#: Share of requests that may fail for good before the annotation counts as failed.
+TOLERATED = 0.1
+
 
 def annotator_named(name: str, env: Environment) -> Annotate:
     """``rules``, or ``openai:<model>`` for any OpenAI-compatible server (``OPENAI_BASE_URL``,
-    ``OPENAI_API_KEY``)."""
+    ``OPENAI_API_KEY``).
+
+    The result has one entry per episode; None where no well-formed skill was written.
+    """
     if name == "rules":
         return lambda episodes: [env.annotate(e) for e in episodes]
     kind, _, model = name.partition(":")
     if kind != "openai" or not model:
         raise ConfigError(f"Unknown annotator '{name}'. Use 'rules' or 'openai:<model>'.")
-    return _openai(model)
+    return ServerAnnotator(ChatServer(model, OpenAiOptions()))
 
 
-def _openai(model: str, tokens: int = 1024) -> Annotate:
-    """Greedy, ``tokens`` new tokens (the released scripts' value); the client retries and times out itself."""
-    try:
-        import openai
-    except ImportError as error:
-        raise ExtraMissing(
-            "The annotator 'openai:...' needs the openai package: pip install 'seedbench[openai]'."
-        ) from error
-    client = openai.OpenAI(api_key=os.environ.get("OPENAI_API_KEY", "none"), max_retries=4, timeout=120)
+class ServerAnnotator:
+    """Asks greedily, up to three times while the answer cannot be read. Raises :class:`ConfigError` when more
+    than a tenth of the episodes got no answer at all: such a warm-up would train on a biased rest."""
 
-    def ask(episode: Episode) -> Skill | None:
-        messages = [{"role": m.role, "content": m.content} for m in analysis_messages(episode)]
-        reply = client.chat.completions.create(
-            model=model,
-            messages=messages,
-            temperature=0,
-            max_tokens=tokens,  # type: ignore[arg-type]
-        )
-        return parse_analysis(reply.choices[0].message.content or "", model)
+    def __init__(self, server: ChatServer) -> None:
+        self.server = server
 
-    def annotate(episodes: Sequence[Episode]) -> list[Skill | None]:
-        try:
-            return [ask(e) for e in episodes]
-        except openai.OpenAIError as error:
+    def __call__(self, episodes: Sequence[Episode]) -> list[Skill | None]:
+        with ThreadPoolExecutor(self.server.options.concurrency) as pool:
+            answers = list(pool.map(self._annotate, episodes))
+        failures = [a for a in answers if isinstance(a, Exception)]
+        if failures and len(failures) > TOLERATED * len(episodes):
             raise ConfigError(
-                f"The annotator '{model}' did not answer ({error}). Check OPENAI_BASE_URL and OPENAI_API_KEY, "
-                "or use method.options.warm_up.annotator='rules'."
-            ) from error
+                f"The annotator '{self.server.model}' did not answer for {len(failures)} of {len(episodes)} episodes "
+                f"({self.server.reason(failures[0])}). Check OPENAI_BASE_URL and OPENAI_API_KEY, or use "
+                "method.options.warm_up.annotator='rules'."
+            )
+        return [None if isinstance(a, Exception) else a for a in answers]
 
-    return annotate
+    def _annotate(self, episode: Episode) -> Skill | Exception | None:
+        messages = analysis_messages(episode)
+        for attempt in range(TRIES):
+            try:
+                # a seed from the second try on: an equal request may be answered from a cache
+                reply = self.server.ask(messages, 0.0, TOKENS, attempt or None)
+            except self.server.failure as error:
+                return error
+            skill = parse_analysis(answer_text(reply), self.server.model, MIN_WORDS)
+            if skill is not None:
+                return skill
+        return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from seedbench.policies.hf.model import ChatModel
@@ -38,19 +38,29 @@ def conditioned(view: View, options: HfOptions) -> tuple[Message, ...]:
     return with_skill(view.messages, view.skill, options.skill_position, view.history.instruction)
 
 
+Sample = Callable[[Sequence[Request]], list[Sampled]]
+
+
 class HfActor:
-    """A policy over shared weights. It keeps nothing between turns."""
+    """A policy that keeps nothing between turns. ``sample`` continues prompts: this process, or an engine."""
 
     privileged = False
 
-    def __init__(self, model: ChatModel, text: ChatText, options: HfOptions, room: int, temperature: float):
-        """``room``: tokens a prompt may have."""
-        self.model, self.text, self.options = model, text, options
-        self.room, self.temperature = room, temperature
-        self.name = "hf"
+    def __init__(
+        self,
+        text: ChatText,
+        options: HfOptions,
+        room: int,
+        temperature: float,
+        sample: Sample,
+        forkable: bool,
+    ) -> None:
+        """``room``: tokens a prompt may have. ``forkable``: False where the weights sit on a GPU, because a
+        process that holds one cannot be forked."""
+        self.text, self.options, self.room, self.temperature = text, options, room, temperature
+        self.name, self.forkable = "hf", forkable
         self.constrained = options.decoding == "choices"
-        #: a process that holds a GPU cannot be forked
-        self.forkable = model.device.type == "cpu"
+        self._sample = sample
 
     def forget(self, slots: Sequence[int]) -> None:
         pass
@@ -89,16 +99,6 @@ class HfActor:
     def _growth(self, request: Request) -> int:
         return max(map(len, request.candidates), default=self.options.max_new_tokens)
 
-    def _sample(self, requests: Sequence[Request]) -> list[Sampled]:
-        prompts = [r.prompt for r in requests]
-        streams = [r.stream for r in requests]
-        if self.constrained:
-            candidates = [list(r.candidates) for r in requests]
-            return sample_choices(self.model, prompts, streams, candidates, self.temperature)
-        return sample_free(
-            self.model, prompts, streams, self.text.stop, self.options.max_new_tokens, self.temperature
-        )
-
     def _answer(self, request: Request, sampled: Sampled) -> Generation:
         ids = tuple(sampled.ids)
         trace = ChatTrace(
@@ -115,6 +115,17 @@ class HfActor:
             truncated=sampled.truncated,
             trace=trace,
         )
+
+
+def sample_here(
+    model: ChatModel, text: ChatText, options: HfOptions, temperature: float, requests: Sequence[Request]
+) -> list[Sampled]:
+    """Continue prompts with the weights of this process."""
+    prompts = [r.prompt for r in requests]
+    streams = [r.stream for r in requests]
+    if options.decoding == "choices":
+        return sample_choices(model, prompts, streams, [list(r.candidates) for r in requests], temperature)
+    return sample_free(model, prompts, streams, text.stop, options.max_new_tokens, temperature)
 
 
 def choice_ids(text: ChatText, options: HfOptions, choice: str) -> Ids:

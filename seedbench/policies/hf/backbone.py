@@ -6,6 +6,7 @@ import copy
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from seedbench.errors import CheckpointCorrupt, ConfigError
-from seedbench.policies.hf.actor import HfActor, choice_ids
+from seedbench.policies.hf.actor import HfActor, choice_ids, sample_here
 from seedbench.policies.hf.model import ChatModel
 from seedbench.policies.hf.options import HfOptions
 from seedbench.policies.hf.sampling import sample_free, side_by_side
@@ -46,8 +47,8 @@ class HfBackbone:
         self.context = options.context or limit
         if not self.context or (limit and self.context > limit):
             raise ConfigError(
-                f"backbone.options.context is {self.context}, but model '{name}' was made for {limit or 'no stated number of'} "
-                "tokens. Give a number within the model's own."
+                f"backbone.options.context is {self.context}, but '{name}' states a context of {limit or 'no'} tokens. "
+                "Give a number that the model was made for."
             )
         self.room = min(options.max_prompt_tokens, self.context - options.max_new_tokens)
         if self.room < 1:
@@ -64,7 +65,9 @@ class HfBackbone:
 
             self._sampler = self._sampler or VllmSampler.start(self)
             return self._sampler.actor(temperature)
-        return HfActor(self.model, self.text, self.options, self.room, temperature)
+        sample = partial(sample_here, self.model, self.text, self.options, temperature)
+        forkable = self.model.device.type == "cpu"
+        return HfActor(self.text, self.options, self.room, temperature, sample, forkable)
 
     # -- training rows -------------------------------------------------------------------------------------
     def samples(self, episodes: Sequence[Episode], environment: Environment) -> list[Sample]:

