@@ -39,8 +39,8 @@ class Options(BaseModel):
     #: real: which questions and corpus of the folder
     subset: Literal["all", "mini"] = "all"
     #: question sets to keep, in test; training sets are those of the papers where the data has them
-    sets: tuple[str, ...] = SETS
-    train_sets: tuple[str, ...] | None = None
+    sets: tuple[str, ...] = Field(SETS, min_length=1)
+    train_sets: tuple[str, ...] | None = Field(None, min_length=1)
     #: mini: the world and how many questions are written about each half
     world_seed: int = 0
     train_size: int = Field(2100, ge=7, le=2800)
@@ -74,6 +74,11 @@ def make(options: Options) -> SearchQA:
 
 
 def _mini(options: Options) -> tuple[dict[str, list[Question]], Retriever]:
+    if options.retriever != "bm25" or options.url or options.data or options.index:
+        raise ConfigError(
+            "The mini variant brings its own questions, corpus and index: leave out retriever, url, data and "
+            "index, or set variant = 'real'."
+        )
     world = build(options.world_seed)
     sets = {"mini-train": options.train_sets or options.sets, "mini-test": options.sets}
     sizes = {"mini-train": options.train_size, "mini-test": options.test_size}

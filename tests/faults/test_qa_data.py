@@ -159,6 +159,9 @@ def test_missing_pieces_say_what_to_do(tmp_path):
         KIND.make(KIND.options(variant="real", data=tmp_path))
     with pytest.raises(ConfigError, match="Unknown question set 'squad'"):
         KIND.make(KIND.options(sets=("squad",)))
+    for given in ({"retriever": "http"}, {"data": tmp_path}, {"url": ("http://x",)}, {"index": tmp_path}):
+        with pytest.raises(ConfigError, match="variant = 'real'"):
+            KIND.make(KIND.options(**given))
     for kind, needs in (("http", "'url'"), ("pyserini", "'index'"), ("dense", "'index'")):
         with pytest.raises(ConfigError, match=needs):
             KIND.make(KIND.options(variant="real", data=folder(tmp_path), retriever=kind))
