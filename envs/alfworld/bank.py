@@ -8,6 +8,7 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from seedbench.envs.alfworld.game import FAMILIES
+
 from seedbench.errors import ConfigError
 from seedbench.types import Skill
 

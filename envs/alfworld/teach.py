@@ -56,15 +56,14 @@ class Flaws:
 
 
 CLEAN = Flaws()
-#: About 35 % success on mini-train within 30 steps.
+#: About half of mini-train succeeds within 30 steps; what is wrong is mostly habit, not noise.
 FLAWED = Flaws(
     forget_treatment=0.5,
-    stop_at_one=0.55,
-    misplace=0.25,
-    never_open=0.35,
-    blind_search=0.6,
-    random_action=0.25,
-    wander=0.25,
+    stop_at_one=0.5,
+    never_open=0.2,
+    blind_search=0.5,
+    random_action=0.06,
+    wander=0.04,
 )
 
 _DEVICES = {kind: device.lower() for kind, (_, device) in rooms.TRANSFORMS.items()}

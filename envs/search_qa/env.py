@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from seedbench.envs.search_qa import metrics, protocol, spans, teach
+from seedbench.envs.search_qa.bank import bank
 from seedbench.envs.search_qa.questions import SETS, Question
 
 from seedbench.errors import DataMissing, EpisodeOver
@@ -86,6 +87,10 @@ class SearchQA:
             )
         return tasks
 
+    def panel(self, name: str) -> Panel:
+        """All of a split, under its name."""
+        return Panel.of(name, [t.id for t in self.tasks(name)])
+
     def session(self) -> SearchSession:
         return SearchSession(self)
 
@@ -103,6 +108,9 @@ class SearchQA:
 
     def annotate(self, episode: Episode) -> Skill:
         return teach.annotate(episode)
+
+    def bank(self, group: str) -> Skill:
+        return bank(group)
 
 
 class SearchSession:

@@ -11,6 +11,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 from seedbench.envs.webshop import buyer, layout, mini
 from seedbench.envs.webshop import protocol as rules
+from seedbench.envs.webshop.bank import bank
 from seedbench.envs.webshop.goals import Goal
 from seedbench.envs.webshop.hindsight import annotate
 from seedbench.envs.webshop.render import Mode
@@ -18,7 +19,7 @@ from seedbench.envs.webshop.shop import Visit
 from seedbench.envs.webshop.worlds import World, mini_world, real_world
 
 from seedbench.errors import ConfigError, EpisodeOver
-from seedbench.panel import sha256_lines
+from seedbench.panel import Panel, sha256_lines
 from seedbench.types import (
     Action,
     EnvSpec,
@@ -86,6 +87,10 @@ class WebShop:
             )
         return self._tasks(split)
 
+    def panel(self, name: str) -> Panel:
+        """All of a split, under its name."""
+        return Panel.of(name, [t.id for t in self.tasks(name)])
+
     def session(self) -> WebShopSession:
         return WebShopSession(self)
 
@@ -106,6 +111,9 @@ class WebShop:
 
     def annotate(self, episode: Episode) -> Skill:
         return annotate(episode)
+
+    def bank(self, group: str) -> Skill:
+        return bank(group, self.groups)
 
     def observe(self, visit: Visit) -> Observation:
         text = (
