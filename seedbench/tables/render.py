@@ -8,6 +8,7 @@ import io
 import json
 from collections.abc import Callable
 from itertools import groupby
+from typing import Any
 
 from seedbench.tables.model import (
     Block,
@@ -177,7 +178,8 @@ def to_json(table: Table) -> str:
 
 
 def terminal(table: Table, width: int | None = None) -> str:
-    """Text with colours when the terminal has them; column groups stand below each other."""
+    """Text with colours when the terminal has them; column groups stand below each other, and a group too
+    wide for the terminal is turned on its side (one line per column) rather than cut."""
     from rich.console import Console
 
     console = Console(width=width)
@@ -185,10 +187,12 @@ def terminal(table: Table, width: int | None = None) -> str:
         console.print(f"[bold]{table.title}[/bold]", highlight=False)
         for block in table.blocks:
             console.print()
+            console.print(block.title, markup=False, highlight=False)
             for part in _by_group(block):
-                console.print(_rich(part))
+                console.print(_upright(part) if _width(part) <= console.width else _sideways(part))
             for note in block.notes:
-                console.print(f"  {note}", markup=False, highlight=False)
+                if note.rstrip(".") != block.title:
+                    console.print(f"  {note}", markup=False, highlight=False)
         for note in table.notes:
             console.print(note, markup=False, highlight=False)
     return capture.get()
@@ -200,26 +204,64 @@ def _by_group(block: Block) -> list[Block]:
     return [Block(block.title, block.labels, tuple(columns), block.rows) for _, columns in groups]
 
 
-def _rich(block: Block) -> object:
+def _spoken(cell: Cell | None, column: Column) -> str:
+    return format_cell(cell, column).replace(", ", ",")  # so that an interval is not broken
+
+
+def _width(block: Block) -> int:
+    """Characters an upright table takes: the longest entry of each column, and its frame."""
+    heads = [
+        max([len(head), *(len(row.labels[i]) for row in block.rows)]) for i, head in enumerate(block.labels)
+    ]
+    columns = [
+        max([len(c.title), *(len(_spoken(row.cells.get(c.key), c)) for row in block.rows)])
+        for c in block.columns
+    ]
+    return sum(w + 3 for w in heads + columns) + 1
+
+
+def _framed(block: Block) -> Any:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    group = {c.group for c in block.columns}
-    over = f"{block.title}: {group.pop()}" if len(group) == 1 and "" not in group else block.title
-    out = RichTable(title=Text(over), title_justify="left")
+    group = next((c.group for c in block.columns), "")
+    return RichTable(title=Text(group) if group else None, title_justify="left")
+
+
+def _upright(block: Block) -> Any:
+    from rich.text import Text
+
+    out = _framed(block)
     for head in block.labels:
         out.add_column(Text(head))
     for column in block.columns:
         out.add_column(Text(column.title), justify="right")
     for row in block.rows:
-        cells = [Text(label) for label in row.labels]
-        for column in block.columns:
-            cell = row.cells.get(column.key)
-            best = cell is not None and cell.best
-            text = format_cell(cell, column).replace(", ", ",")  # so that an interval is not broken
-            cells.append(Text(text, style="bold" if best else ""))
-        out.add_row(*cells)
+        out.add_row(*(Text(label) for label in row.labels), *(_entry(row, c) for c in block.columns))
     return out
+
+
+def _sideways(block: Block) -> Any:
+    """One line per column of the table, one column per row."""
+    from rich.text import Text
+
+    out = _framed(block)
+    out.add_column(Text(block.labels[0]))
+    for row in block.rows:
+        out.add_column(Text(row.labels[0]), justify="right")
+    for i, head in enumerate(block.labels[1:], 1):
+        out.add_row(Text(head), *(Text(row.labels[i]) for row in block.rows))
+    out.add_section()
+    for column in block.columns:
+        out.add_row(Text(column.title), *(_entry(row, column) for row in block.rows))
+    return out
+
+
+def _entry(row: Row, column: Column) -> Any:
+    from rich.text import Text
+
+    cell = row.cells.get(column.key)
+    return Text(_spoken(cell, column), style="bold" if cell is not None and cell.best else "")
 
 
 RENDERERS: dict[str, Callable[[Table], str]] = {
