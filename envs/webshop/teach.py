@@ -63,8 +63,8 @@ class Flaws:
 
 
 CLEAN = Flaws()
-#: About 35 % success on mini-train.
-FLAWED = Flaws(skip_options=0.35, first_result=0.4, ignore_price=0.4, ignore_offer=0.35, random_action=0.08)
+#: About a fifth of mini-train succeeds; what is wrong is mostly habit, not noise.
+FLAWED = Flaws(skip_options=0.5, first_result=0.5, ignore_price=0.55, ignore_offer=0.5, random_action=0.03)
 
 
 @dataclass(frozen=True, slots=True)

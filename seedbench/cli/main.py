@@ -15,7 +15,7 @@ from seedbench.errors import SeedbenchError
 #: command -> (module:attribute, one line of help). The attribute is a function or a typer.Typer group.
 COMMANDS = {
     "run": ("seedbench.cli.run:run", "Train and evaluate: one row of Table 1, or one environment of it."),
-    "eval": ("seedbench.cli.run:evaluate", "Evaluate a policy or a trained run on a panel."),
+    "eval": ("seedbench.cli.evaluate:evaluate", "Evaluate a policy or a trained run on a panel."),
     "table": ("seedbench.cli.report:table", "Print table 1, 2, 6 or 7 from run folders."),
     "show": ("seedbench.cli.report:show", "Print one episode of a run, with its skill."),
     "verdict": ("seedbench.cli.report:verdict", "Does run A improve on run B, and at what cost?"),
@@ -91,7 +91,10 @@ def _spoken(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return function(*args, **options)
         except KeyboardInterrupt:
-            print("\nStopped. What was finished is kept; give the same command again to resume.", file=sys.stderr)
+            print(
+                "\nStopped. What was finished is kept; give the same command again to resume.",
+                file=sys.stderr,
+            )
             sys.exit(130)
         except SeedbenchError as error:
             print(f"Error: {error}", file=sys.stderr)

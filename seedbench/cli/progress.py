@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from seedbench.config import RunConfig
 
@@ -18,7 +25,9 @@ class Display:
     def __init__(self, config: RunConfig, folder: Path, number: int, total: int) -> None:
         self.config, self.updates = config, config.train.updates
         self.console = Console(file=sys.stderr)
-        title = f"{config.method.name} on {config.env.name}, backbone {config.backbone.name}, seed {config.seed}"
+        title = (
+            f"{config.method.name} on {config.env.name}, backbone {config.backbone.name}, seed {config.seed}"
+        )
         self.console.print(f"[{number}/{total}] {title}", markup=False, highlight=False)
         self.console.print(f"      {folder}", markup=False, highlight=False)
         self.progress = Progress(

@@ -17,7 +17,9 @@ Workers = Annotated[int, typer.Option(min=0, help="processes that play episodes;
 def run(
     method: Annotated[str, typer.Option(help="see 'seedbench info'")] = "seed",
     backbone: Annotated[str, typer.Option(help="tiny, a named model, or hf:<path or id>")] = "tiny",
-    env: Annotated[str, typer.Option(help="one environment; default: every one (a full row of Table 1)")] = "",
+    env: Annotated[
+        str, typer.Option(help="one environment; default: every one (a full row of Table 1)")
+    ] = "",
     scale: Annotated[str, typer.Option(help="quick, cpu or paper; default: quick for tiny, else paper")] = "",
     seed: Annotated[int, typer.Option(min=0, help="first training seed")] = 0,
     seeds: Annotated[int, typer.Option(min=1, help="number of training seeds")] = 1,
@@ -25,9 +27,12 @@ def run(
     settings: Options = None,
     out: Out = Path("runs"),
     workers: Workers = 0,
-    policy: Annotated[str, typer.Option(help="evaluate this policy without training (random, oracle ...)")] = "",
+    policy: Annotated[
+        str, typer.Option(help="evaluate this policy without training (random, oracle ...)")
+    ] = "",
 ) -> None:
     """Train and evaluate. Stopped runs resume when the same command is given again."""
+    from seedbench.cli.evaluate import evaluate
     from seedbench.cli.progress import Display
     from seedbench.config import merge, overrides, read_toml
     from seedbench.registry import ENVIRONMENTS

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 import torch
 
+from seedbench.audit.guard import check_episode
+from seedbench.audit.rebuild import rebuilder_for, tokenizer_folders
 from seedbench.config import RunConfig
 from seedbench.engines.local import LocalEngine
 from seedbench.errors import ConfigError, DataCorrupt
@@ -226,6 +228,14 @@ class Trainer:
             for part in blocks(self._panel_jobs(skills), self.settings.block)
             if not all((u, j.task.id, j.repeat) in done for j in part)
         ]
+        where = tokenizer_folders(p.store.path, p.config.model_dump(mode="json"))
+        rebuilder = rebuilder_for(p.config.backbone.model_dump(mode="json"), where)
+
+        def write(episode: Episode) -> None:
+            if not skills:
+                check_episode(p.env, rebuilder, episode)  # a leak ends the run before it makes a number
+            p.store.append_episode(stream, to_record(episode, "eval", u))
+
         with Costs(p.store, u).stage("evaluation") as cost:
             # a block is replayed whole: its batch, and so its last bits, are those of an uninterrupted run
             episodes = p.engine.play(
@@ -233,7 +243,7 @@ class Trainer:
                 p.backbone.actor(p.config.eval.temperature),
                 [j for part in owed for j in part],
                 self.settings.block,
-                lambda e: p.store.append_episode(stream, to_record(e, "eval", u)),
+                write,
             )
             tokens = sum(t.prompt_tokens + t.new_tokens for e in episodes for t in e.turns[-1:])
             cost(tokens, p.backbone.flops(tokens, False))
