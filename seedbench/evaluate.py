@@ -61,7 +61,9 @@ def final_checkpoint(run: Run) -> tuple[int, Path]:
     updates = int(run.config["train"]["updates"])
     place = done[-1] if done else folder / "start"
     if not place.is_dir():
-        raise DataMissing(f"'{run.path}' holds no checkpoint. Packed records have none; use the original run folder.")
+        raise DataMissing(
+            f"'{run.path}' holds no checkpoint. Packed records have none; use the original run folder."
+        )
     verify(place)
     if done and int(place.name[1:]) != updates:
         raise CheckpointCorrupt(
@@ -82,7 +84,9 @@ def open_final(run: Run) -> Backbone:
     return backbone
 
 
-def final_block(run: Run, env: Environment, wrap: Callable[[Policy], Policy], backbone: Backbone) -> list[Episode]:
+def final_block(
+    run: Run, env: Environment, wrap: Callable[[Policy], Policy], backbone: Backbone
+) -> list[Episode]:
     """Plays the first block of the final evaluation again, in memory; ``wrap`` may watch the actor."""
     config = validated(RunConfig, run.config, "configuration")
     setting = prepare(config.env)
@@ -163,8 +167,13 @@ def evaluate_policy(
     """
     known = policies_of(section.name)
     if name not in known:
-        raise UnknownName(f"Unknown policy '{name}'. Policies of '{section.name}': {', '.join(sorted(known))}.")
-    settings = {**SCALES[scale]["eval"], **ENVIRONMENTS.get(section.name).scales.get(scale, {}).get("eval", {})}
+        raise UnknownName(
+            f"Unknown policy '{name}'. Policies of '{section.name}': {', '.join(sorted(known))}."
+        )
+    settings = {
+        **SCALES[scale]["eval"],
+        **ENVIRONMENTS.get(section.name).scales.get(scale, {}).get("eval", {}),
+    }
     if plays is not None:
         settings["episodes"] = plays
     config: RunConfig = validated(

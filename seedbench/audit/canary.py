@@ -22,7 +22,9 @@ from seedbench.types import Environment, Episode, Policy, Task, View
 
 MARK = "canary-7f3e91c5"
 HIDDEN = "Does no hidden text reach a view, prompt, action or record?"
-HELPERS = "Does nothing the oracle, the skill bank or an annotator says reach a view, prompt, action or record?"
+HELPERS = (
+    "Does nothing the oracle, the skill bank or an annotator says reach a view, prompt, action or record?"
+)
 EXCHANGE = "Do prompts stay the same, byte for byte, when hidden halves are exchanged between tasks?"
 FILES = "Does the policy act without opening files, connections or programs?"
 CLEAN = "Do prompts hold no skill?"
@@ -105,7 +107,9 @@ def _helpers(
         faults += [*marks(after), *changes(before, after, "oracle and skills are marked")]
     for task in tasks if policy else ():
         faults += marks(play_once(twin, task, policy()))  # type: ignore[misc]
-    return verdict("helpers", HELPERS, dict.fromkeys(faults), _said(len(clean), "a marked oracle, bank and annotator"))
+    return verdict(
+        "helpers", HELPERS, dict.fromkeys(faults), _said(len(clean), "a marked oracle, bank and annotator")
+    )
 
 
 def _exchange(env: Environment, tasks: Sequence[Task], clean: Sequence[Played]) -> Check:
@@ -120,7 +124,9 @@ def _exchange(env: Environment, tasks: Sequence[Task], clean: Sequence[Played]) 
         held += 1
         faults += changes(before, replayed(*twin, before), f"its hidden half is that of '{other.id}'")
     missing = [f"{gaps} plays: hidden and visible half cannot be separated"] if gaps else []
-    return verdict("exchange", EXCHANGE, dict.fromkeys(faults), _said(held, "exchanged hidden halves"), missing)
+    return verdict(
+        "exchange", EXCHANGE, dict.fromkeys(faults), _said(held, "exchanged hidden halves"), missing
+    )
 
 
 def _said(number: int, what: str) -> list[str]:

@@ -87,5 +87,7 @@ class Case:
     def task(self, task_id: str) -> Task | None:
         """The task with its hidden half, as the environment has it."""
         if not self._tasks and self.env is not None:
-            self._tasks = {t.id: t for split, n in self.env.splits().items() if n for t in self.env.tasks(split)}
+            self._tasks = {
+                t.id: t for split, n in self.env.splits().items() if n for t in self.env.tasks(split)
+            }
         return self._tasks.get(task_id)

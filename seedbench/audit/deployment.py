@@ -15,7 +15,9 @@ from seedbench.errors import CheckpointCorrupt
 from seedbench.panel import sha256_lines
 from seedbench.store import config_sha256
 
-SETTING = "Was the run made under the declared data, templates and limits, and are they those of this installation?"
+SETTING = (
+    "Was the run made under the declared data, templates and limits, and are they those of this installation?"
+)
 WEIGHTS = "Are the evaluated weights exactly the trained checkpoint?"
 NO_SKILL = "Did every ordinary evaluation episode run without a skill?"
 SOURCES = "Were skills written from training episodes only?"
@@ -26,7 +28,9 @@ def check_setting(case: Case) -> Check:
     """Fingerprint, prompt hash and limits of the manifest against what this installation computes itself."""
     declared = case.run.manifest.get("env", {})
     faults, held, gaps = [], [], []
-    if case.run.manifest.get("config_sha256", config_sha256(case.run.config)) != config_sha256(case.run.config):
+    if case.run.manifest.get("config_sha256", config_sha256(case.run.config)) != config_sha256(
+        case.run.config
+    ):
         faults.append("config.json is not the configuration that the manifest was written for.")
     if case.env is None:
         return verdict("setting", SETTING, faults, [], [case.no_env])
@@ -59,7 +63,9 @@ def check_panel(case: Case) -> Check:
             faults.append(f"Stream '{stream.name}' names panel '{stream.panel}', which the manifest lacks.")
             continue
         if sha256_lines(panel["ids"]) != panel["sha256"]:
-            faults.append(f"The ids of panel '{panel['name']}' do not give its hash: the manifest was edited.")
+            faults.append(
+                f"The ids of panel '{panel['name']}' do not give its hash: the manifest was edited."
+            )
         episodes, ids = case.episodes(stream.name), set(panel["ids"])
         strange = sorted({e.task.id for e in episodes} - ids)
         faults += [f"Stream '{stream.name}': task '{i}' is not in the panel." for i in strange]
@@ -76,11 +82,15 @@ def check_no_skill(case: Case) -> Check:
             starred += 1
             continue
         if e.acting_skill is not None:
-            faults.append(f"{stream.name}, task '{e.task.id}': acted with the skill '{e.acting_skill.text[:60]}'.")
+            faults.append(
+                f"{stream.name}, task '{e.task.id}': acted with the skill '{e.acting_skill.text[:60]}'."
+            )
         clean += e.acting_skill is None
     held = [f"{clean} ordinary episodes declare no skill."] if clean else []
     if starred:
-        held.append(f"{starred} episodes of '+skills' streams declare theirs; such rows are marked and not ranked.")
+        held.append(
+            f"{starred} episodes of '+skills' streams declare theirs; such rows are marked and not ranked."
+        )
     return verdict("no skill", NO_SKILL, faults, held, [] if held else ["no evaluation on record."])
 
 
@@ -90,7 +100,9 @@ def check_sources(case: Case) -> Check:
     train_ids, panel_ids = case.training_ids(), case.panel_ids()
     for stream, e in case.evaluated():
         if e.hindsight is not None:
-            faults.append(f"{stream.name}, task '{e.task.id}': a skill was written from an evaluation episode.")
+            faults.append(
+                f"{stream.name}, task '{e.task.id}': a skill was written from an evaluation episode."
+            )
     has_training = any(s.phase == "train" for s in case.run.streams())
     splits = {case.run.manifest.get("panels", {}).get("train", {}).get("split")} - {None}
     for e in case.episodes("train") if has_training else []:
@@ -112,9 +124,13 @@ def check_weights(case: Case) -> Check:
     if case.feeds_no_model:
         return unchecked("weights", WEIGHTS, f"Policy '{case.policy}' has no weights.")
     folder = case.run.path / "checkpoints"
-    saved = sorted(p for p in folder.glob("*") if (p / "files.json").is_file() and not p.name.endswith(".part"))
+    saved = sorted(
+        p for p in folder.glob("*") if (p / "files.json").is_file() and not p.name.endswith(".part")
+    )
     if not saved:
-        return unchecked("weights", WEIGHTS, "No checkpoint lies in the run folder (packed records hold none).")
+        return unchecked(
+            "weights", WEIGHTS, "No checkpoint lies in the run folder (packed records hold none)."
+        )
     faults = [f for p in saved for f in _damage(p)]
     said = {m["evaluation"]: m for m in case.run.metrics() if "evaluation" in m}
     held, gaps = [], []

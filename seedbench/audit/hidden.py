@@ -17,7 +17,7 @@ import importlib.util
 from collections.abc import Callable
 from typing import Any
 
-from seedbench.types import Action, Environment, HiddenTask, Outcome, Session, Skill, Start, StepResult, Task
+from seedbench.types import Environment, HiddenTask, Session, Skill, Task
 
 Pair = tuple[Environment, Task]
 
@@ -79,34 +79,18 @@ def _with(task: Task, changed: dict[str, Any]) -> Task:
     return Task(task.public, HiddenTask(dataclasses.replace(task.hidden.payload, **changed)))
 
 
-class MarkedSession:
-    """A session whose oracle says the mark. Everything else is the inner session's."""
-
-    def __init__(self, inner: Session, mark: str) -> None:
-        self._inner, self._mark = inner, mark
-
-    def reset(self, task: Task, seed: int) -> Start:
-        return self._inner.reset(task, seed)
-
-    def step(self, action: Action) -> StepResult:
-        return self._inner.step(action)
-
-    def outcome(self) -> Outcome:
-        return self._inner.outcome()
-
-    def oracle(self) -> str:
-        return self._mark
-
-    def close(self) -> None:
-        self._inner.close()
-
-
 def with_marked_helpers(env: Environment, mark: str) -> Environment:
-    """A twin whose oracle, skill bank and annotator all say ``mark``."""
+    """A twin whose oracle, skill bank and annotator all say ``mark``, also when it asks them itself."""
     twin = copy.copy(env)
     make: Callable[[], Session] = twin.session
     skill = Skill(mark, f"{mark} do as told here", mark)
-    twin.session = lambda: MarkedSession(make(), mark)  # type: ignore[method-assign]
+
+    def session() -> Session:
+        made = make()
+        made.oracle = lambda: mark  # type: ignore[method-assign]
+        return made
+
+    twin.session = session  # type: ignore[method-assign]
     twin.bank = lambda group: skill  # type: ignore[method-assign]
     twin.annotate = lambda episode: skill  # type: ignore[method-assign]
     return twin

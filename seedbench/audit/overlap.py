@@ -45,7 +45,11 @@ def check_overlap(case: Case) -> Check:
     if not known:
         gap = "the run trained on nothing" if not case.trained else "no training tasks are on record"
         return verdict("overlap", OVERLAP, faults, [] if case.trained else ["Nothing was trained."], [gap])
-    held = [f"{len(known)} training and {len(panel)} evaluation tasks have no id in common."] if not faults else []
+    held = (
+        [f"{len(known)} training and {len(panel)} evaluation tasks have no id in common."]
+        if not faults
+        else []
+    )
     if case.env is None:
         return verdict("overlap", OVERLAP, faults, held, [f"near-duplicate texts. {case.no_env}"])
     found = [(case.task(i), i) for i in sorted(panel)], [(case.task(i), i) for i in sorted(known - panel)]

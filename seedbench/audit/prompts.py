@@ -9,7 +9,9 @@ from seedbench.audit.rebuild import Rebuilder
 from seedbench.audit.verdicts import Check, unchecked, verdict
 from seedbench.types import Environment, Episode, History, Observation, PastTurn
 
-PROMPTS = "Was every evaluation prompt made of instruction, observations and own actions alone, byte for byte?"
+PROMPTS = (
+    "Was every evaluation prompt made of instruction, observations and own actions alone, byte for byte?"
+)
 ACTIONS = "Is every recorded action what the agent's completion says?"
 LENGTH = "Does a prompt show no more past turns than declared?"
 
@@ -53,7 +55,9 @@ def check_prompts(case: Case) -> Check:
         turns += len(episode.turns)
         faults += prompt_faults(case.env, case.rebuilder, episode)  # type: ignore[arg-type]
     held = [f"{turns - len(faults)} of {turns} prompts rebuilt with equal hashes ({case.rebuilder.name})."]
-    return verdict("prompts", PROMPTS, faults, held if turns else [], [] if turns else ["no turns on record."])
+    return verdict(
+        "prompts", PROMPTS, faults, held if turns else [], [] if turns else ["no turns on record."]
+    )
 
 
 def check_actions(case: Case) -> Check:
@@ -76,7 +80,9 @@ def check_length(case: Case) -> Check:
         return unchecked("history", LENGTH, case.no_env)
     declared, shown = case.env.spec.history_length, turns_shown(case.env)
     fault = f"The renderer shows {shown} past turns; the environment declares {declared}."
-    return verdict("history", LENGTH, [fault] if shown > declared else [], [f"{shown} of {declared} at most."])
+    return verdict(
+        "history", LENGTH, [fault] if shown > declared else [], [f"{shown} of {declared} at most."]
+    )
 
 
 def turns_shown(env: Environment, extra: int = 3) -> int:

@@ -40,9 +40,14 @@ def check_reenact(case: Case) -> Check:
         old = recorded.get((e.task.id, e.repeat))
         if old is None:
             continue
-        pairs = [(t.action, t.prompt_sha256) for t in e.turns], [(t.action, t.prompt_sha256) for t in old.turns]
+        pairs = (
+            [(t.action, t.prompt_sha256) for t in e.turns],
+            [(t.action, t.prompt_sha256) for t in old.turns],
+        )
         if pairs[0] != pairs[1]:
-            step = next((i for i, (a, b) in enumerate(zip(*pairs, strict=False)) if a != b), min(map(len, pairs)))
+            step = next(
+                (i for i, (a, b) in enumerate(zip(*pairs, strict=False)) if a != b), min(map(len, pairs))
+            )
             faults.append(f"Task '{e.task.id}', repeat {e.repeat}: acts otherwise from turn {step + 1} on.")
     faults += [f"While it acted, the policy did this: {what}." for w in watchers for what in w.touched]
     held = [f"{len(again)} episodes acted again from the checkpoint, action for action; no file was opened."]

@@ -73,7 +73,9 @@ def _replay(env: Environment, session, task: Task, episode: Episode) -> Iterator
 
 def _difference(recorded: Observation, real: Observation) -> str:
     if recorded.text == real.text:
-        extra = [a for a in recorded.legal if a not in real.legal] or [a for a in real.legal if a not in recorded.legal]
+        extra = [a for a in recorded.legal if a not in real.legal] or [
+            a for a in real.legal if a not in recorded.legal
+        ]
         return f"the list of announced actions differs, e.g. '{(extra or ['their order'])[0][:60]}'."
     i = next(
         (k for k, (a, b) in enumerate(zip(recorded.text, real.text, strict=False)) if a != b),
@@ -102,5 +104,13 @@ def check_replay(case: Case) -> Check:
                 gaps.append(f"the retriever does not answer: {error}")
                 break
             played += 1
-    held = [f"{played} episodes played again: observations, announced actions, rewards and outcomes are equal."]
-    return verdict("replay", REPLAY, faults, held if played and not faults else [], gaps or ([] if played else ["no episodes."]))
+    held = [
+        f"{played} episodes played again: observations, announced actions, rewards and outcomes are equal."
+    ]
+    return verdict(
+        "replay",
+        REPLAY,
+        faults,
+        held if played and not faults else [],
+        gaps or ([] if played else ["no episodes."]),
+    )

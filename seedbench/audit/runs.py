@@ -8,7 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from seedbench.audit.case import Case
-from seedbench.audit.deployment import check_no_skill, check_panel, check_setting, check_sources, check_weights
+from seedbench.audit.deployment import (
+    check_no_skill,
+    check_panel,
+    check_setting,
+    check_sources,
+    check_weights,
+)
 from seedbench.audit.overlap import check_overlap
 from seedbench.audit.prompts import check_actions, check_length, check_prompts
 from seedbench.audit.replay import check_replay

@@ -56,7 +56,9 @@ class Report:
         return out
 
 
-def verdict(key: str, question: str, faults: Iterable[str], held: Iterable[str] = (), gaps: Iterable[str] = ()) -> Check:
+def verdict(
+    key: str, question: str, faults: Iterable[str], held: Iterable[str] = (), gaps: Iterable[str] = ()
+) -> Check:
     """``faults``: what is wrong (any: fail). ``held``: what was found in order. ``gaps``: what could not be
     looked at. Without faults and without anything found in order, the verdict is "could not check"."""
     faults, held, gaps = list(faults), list(held), list(gaps)
@@ -67,5 +69,3 @@ def verdict(key: str, question: str, faults: Iterable[str], held: Iterable[str] 
 
 def unchecked(key: str, question: str, why: str) -> Check:
     return Check(key, question, "unchecked", (why,))
-
-

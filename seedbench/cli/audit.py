@@ -15,12 +15,17 @@ def audit(
     targets: Annotated[
         list[Path] | None, typer.Argument(help="run folders, folders of runs, or the word 'tables'")
     ] = None,
-    canary: Annotated[str, typer.Option(help="plant marks in this environment instead of reading a run")] = "",
+    canary: Annotated[
+        str, typer.Option(help="plant marks in this environment instead of reading a run")
+    ] = "",
     settings: Annotated[
-        list[str] | None, typer.Option("-o", "--set", help="with --canary: env.options.variant=... (repeatable)")
+        list[str] | None,
+        typer.Option("-o", "--set", help="with --canary: env.options.variant=... (repeatable)"),
     ] = None,
     tasks: Annotated[int, typer.Option(min=2, help="with --canary: number of panel tasks to play")] = 12,
-    reenact: Annotated[bool, typer.Option(help="also let the final checkpoint act again (loads the model)")] = False,
+    reenact: Annotated[
+        bool, typer.Option(help="also let the final checkpoint act again (loads the model)")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print the verdicts as JSON")] = False,
 ) -> None:
     """Prove that a run acted on ordinary history only. Exits with 3 when a check fails.
@@ -66,7 +71,9 @@ def _canary(name: str, settings: list[str], count: int):  # type: ignore[no-unty
 def diagnose(
     run: Annotated[Path, typer.Argument(help="run folder with a training log and a checkpoint")],
     out: Annotated[Path | None, typer.Option(help="where to write; default: RUN/diagnosis")] = None,
-    episodes: Annotated[int, typer.Option(min=8, help="training episodes looked at, spread over updates")] = 128,
+    episodes: Annotated[
+        int, typer.Option(min=8, help="training episodes looked at, spread over updates")
+    ] = 128,
     seed: Annotated[int, typer.Option(min=0, help="for the random controls")] = 0,
 ) -> None:
     """Do the skills deserve belief: support, faithfulness, form, gate, signal. JSON, figures, a verdict."""
