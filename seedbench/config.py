@@ -7,12 +7,12 @@ import hashlib
 import json
 import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from seedbench.errors import ConfigError
-from seedbench.registry import ENVIRONMENTS, METHODS
+from seedbench.registry import ENVIRONMENTS, METHODS, did_you_mean
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -119,6 +119,8 @@ def overrides(pairs: list[str]) -> dict[str, Any]:
 def _set(tree: dict[str, Any], path: list[str], value: Any) -> None:
     for part in path[:-1]:
         tree = tree.setdefault(part, {})
+        if not isinstance(tree, dict):
+            raise ConfigError(f"'{'.'.join(path)}' and '{part}' are both set: one of them is no section.")
     tree[path[-1]] = value
 
 
@@ -144,23 +146,54 @@ def validated(kind: type[BaseModel] | TypeAdapter, data: Any, what: str) -> Any:
     try:
         return kind.validate_python(data) if isinstance(kind, TypeAdapter) else kind.model_validate(data)
     except ValidationError as error:
-        lines = [f"{'.'.join(map(str, e['loc'])) or what}: {e['msg']}" for e in error.errors()]
+        lines = [f"{'.'.join(map(str, e['loc'])) or what}: {_explained(kind, e)}" for e in error.errors()]
         raise ConfigError(f"Wrong {what}:\n  " + "\n  ".join(lines)) from error
 
 
+def _explained(kind: Any, error: Any) -> str:
+    """Pydantic's message; for a setting that does not exist, the nearest one that does."""
+    if error["type"] != "extra_forbidden":
+        return error["msg"]
+    *sections, name = error["loc"]
+    for part in sections:
+        field = getattr(kind, "model_fields", {}).get(part)
+        kind = field.annotation if field else None
+    known = getattr(kind, "model_fields", {})
+    return f"there is no such setting.{did_you_mean(str(name), known)}"
+
+
 def make_method(section: MethodSection) -> Any:
-    """The method object. Unknown or ill-typed options are errors that name the option."""
+    """The method object. Unknown or ill-typed options are errors that name the option.
+
+    A table for a nested option changes what it names and keeps the method's other values; ``false`` switches
+    an optional part off (``warm_up = false``: SEED without Stage 1).
+    """
     kind = METHODS.get(section.name)
-    _known_fields(kind, section.options, section.name)
-    return validated(TypeAdapter(kind), section.options, f"options of method '{section.name}'")
+    options = _completed(kind, section.options, section.name)
+    return validated(TypeAdapter(kind), options, f"options of method '{section.name}'")
 
 
-def _known_fields(kind: Any, options: dict[str, Any], path: str) -> None:
-    """Standard dataclasses ignore nothing by themselves: name the field that does not exist."""
-    fields = {f.name for f in dataclasses.fields(kind)}
-    for name in options:
+def _completed(kind: Any, options: dict[str, Any], path: str) -> dict[str, Any]:
+    """``options`` with nested tables laid on the defaults of ``kind``, a dataclass. Raises for unknown names,
+    which pydantic ignores in standard dataclasses."""
+    fields = {f.name: f for f in dataclasses.fields(kind)}
+    hints = get_type_hints(kind)
+    out: dict[str, Any] = {}
+    for name, value in options.items():
         if name not in fields:
-            raise ConfigError(f"'{path}' has no option '{name}'. Options: {', '.join(sorted(fields))}.")
+            hint = did_you_mean(name, fields)
+            raise ConfigError(f"'{path}' has no option '{name}'.{hint} Options: {', '.join(sorted(fields))}.")
+        parts = get_args(hints[name]) or (hints[name],)
+        nested = next((p for p in parts if dataclasses.is_dataclass(p)), None)
+        if value is False and type(None) in parts:
+            value = None
+        elif isinstance(value, dict) and nested is not None:
+            own, default = _completed(nested, value, f"{path}.{name}"), fields[name].default
+            if isinstance(default, nested):  # type: ignore[arg-type]
+                own = {f.name: getattr(default, f.name) for f in dataclasses.fields(nested)} | own
+            value = own
+        out[name] = value
+    return out
 
 
 def make_environment(section: EnvSection) -> Any:

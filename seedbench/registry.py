@@ -9,10 +9,17 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
+from collections.abc import Iterable
 from importlib.metadata import entry_points
 from typing import Any
 
 from seedbench.errors import ConfigError, UnknownName
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`` Did you mean 'x'?`` with the nearest known name, or nothing."""
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f" Did you mean '{near[0]}'?" if near else ""
 
 
 class Registry:
@@ -33,8 +40,7 @@ class Registry:
         """The thing itself. Raises :class:`UnknownName` with the nearest known name."""
         table = self._table()
         if name not in table:
-            near = difflib.get_close_matches(name, table, n=1, cutoff=0.5)
-            hint = f" Did you mean '{near[0]}'?" if near else ""
+            hint = did_you_mean(name, table)
             raise UnknownName(f"Unknown {self.kind} '{name}'.{hint} Known: {', '.join(sorted(table))}.")
         module, _, attribute = table[name].partition(":")
         return getattr(importlib.import_module(module), attribute)

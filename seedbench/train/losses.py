@@ -87,13 +87,13 @@ def kl_k3(logp: Tensor, logp_ref: Tensor, mask: Tensor) -> Tensor:
 
     Samples come from the current policy; with d = ref - current it is exp(d) - d - 1 (BR-009).
     """
-    d = clean(logp_ref - logp, mask).clamp(max=OVERFLOW)
+    d = clean(logp_ref.detach() - logp, mask).clamp(max=OVERFLOW)
     return (torch.exp(d) - d - 1).clamp(-10, 10)
 
 
 def teacher_k3(logp: Tensor, logp_old: Tensor, logp_teacher: Tensor, mask: Tensor) -> Tensor:
     """Per-token Skill-SD term (2.3): importance ratio (with gradient) times k3 between student and teacher."""
-    ell = clean(logp - logp_teacher, mask)
+    ell = clean(logp - logp_teacher.detach(), mask)
     k3 = torch.exp((-ell).clamp(max=20)) - 1 + ell
     return torch.exp(clean(logp - logp_old, mask).clamp(max=10)) * k3
 
