@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from fake_runs import GROUPS, episode_record, panel, write_run
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seedbench.errors import DataCorrupt
@@ -157,6 +157,7 @@ def test_draws_with_replacement_count_every_draw(tmp_path: Path) -> None:
     assert values[0].tolist() == [1, 1, 0, 0] and values[1, :2].tolist() == [1, 1]
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from([True, False, 0.3, "timeout", "missing"]), min_size=1, max_size=20))
 def test_metrics_stay_in_range(outcomes: list) -> None:
     got = score(*outcomes, groups=GROUPS)

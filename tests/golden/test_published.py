@@ -101,7 +101,7 @@ def consistent(seed: int, env: str, macro: bool) -> list[Fact]:
     return facts
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from(["alfworld", "alfworld-unseen", "search"]), st.booleans())
 def test_silent_on_a_consistent_table(seed: int, env: str, macro: bool) -> None:
     assert audit_tables(consistent(seed, env, macro)) == []
@@ -137,6 +137,7 @@ def test_range_claims_are_recomputed() -> None:
     assert "is 14.9 by the tables, not 19.9" in one(audit_tables([*facts, bad]), "contradicted claim").text
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.integers(1, 150).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_every_count_finds_its_printed_rate(case: tuple[int, int]) -> None:
     k, n = case

@@ -18,6 +18,7 @@ from statsmodels.stats.proportion import proportion_confint, proportion_effectsi
 from seedbench import stats
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_wilson_equals_statsmodels(case: tuple[int, int]) -> None:
     k, n = case
@@ -35,6 +36,7 @@ def test_wilson_closed_form_and_edges() -> None:
         stats.wilson(3, 2)
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
 def test_mcnemar_equals_statsmodels(pairs: list[tuple[bool, bool]]) -> None:
     a, b = zip(*pairs, strict=True)
@@ -46,6 +48,7 @@ def test_mcnemar_equals_statsmodels(pairs: list[tuple[bool, bool]]) -> None:
         assert stats.mcnemar(a, b).p == 1.0
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=14))
 def test_sign_flips_of_binary_outcomes_are_mcnemar(pairs: list[tuple[bool, bool]]) -> None:
     a, b = zip(*pairs, strict=True)
@@ -63,14 +66,15 @@ def test_permutation_equals_scipy_exactly_and_by_sampling() -> None:
     a, b = rng.random(60) + 0.12, rng.random(60)
     want = scipy_stats.permutation_test(
         (a, b), lambda x, y, axis: np.mean(x - y, axis=axis), permutation_type="samples", vectorized=True,
-        n_resamples=50_000, random_state=1,
+        n_resamples=10_000, random_state=1,
     )  # fmt: skip
     got = stats.paired_permutation(a, b)
-    assert got.p == pytest.approx(want.pvalue, abs=0.01) and got.p > 0
+    assert got.p == pytest.approx(want.pvalue, abs=0.015) and got.p > 0
     assert got == stats.paired_permutation(a, b)
     assert got.difference == pytest.approx(np.mean(a - b))
 
 
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_equals_statsmodels(p_values: list[float]) -> None:
     assert stats.holm(p_values) == pytest.approx(multipletests(p_values, method="holm")[1])
@@ -99,17 +103,17 @@ def test_bootstrap_over_tasks_alone_enumerated_in_full() -> None:
     """One seed, one repeat: the distribution is that of all draws of tasks with replacement."""
     x = np.array([0.0, 1.0, 1.0, 0.5])
     exact = np.array([np.mean(x[list(draw)]) for draw in itertools.product(range(4), repeat=4)])
-    got = stats.hierarchical_bootstrap(x[None, :, None], samples=40_000)
+    got = stats.hierarchical_bootstrap(x[None, :, None], samples=20_000)
     for q in (0.1, 0.3, 0.5, 0.8):
         cut = np.quantile(exact, q) + 1e-9
-        assert np.mean(got <= cut) == pytest.approx(np.mean(exact <= cut), abs=0.01)
+        assert np.mean(got <= cut) == pytest.approx(np.mean(exact <= cut), abs=0.015)
 
 
 def test_bootstrap_variance_has_all_three_levels() -> None:
     """Seeds, tasks and repeats drawn: the variance is the closed form of the crossed, nested draw."""
     rng = np.random.default_rng(0)
     x = rng.random((3, 5, 4))
-    got = stats.hierarchical_bootstrap(x, samples=60_000)
+    got = stats.hierarchical_bootstrap(x, samples=20_000)
     cells, s, t, r = x.mean(axis=2), 3, 5, 4
     # E[w_i w_j] for multinomial weights / n, seeds and tasks independent; repeats add their own variance
     ws = (np.ones((s, s)) * (s - 1) / s + np.eye(s)) / s**2
@@ -117,8 +121,8 @@ def test_bootstrap_variance_has_all_three_levels() -> None:
     second = np.einsum("ij,kl,ik,jl->", ws, wt, cells, cells)
     # one draw of repeats per cell, used as often as the cell is drawn: the diagonal terms
     within = np.einsum("ii,kk,ik->", ws, wt, x.var(axis=2) / r)
-    assert np.var(got) == pytest.approx(second - cells.mean() ** 2 + within, rel=0.03)
-    assert np.mean(got) == pytest.approx(x.mean(), abs=0.002)
+    assert np.var(got) == pytest.approx(second - cells.mean() ** 2 + within, rel=0.05)
+    assert np.mean(got) == pytest.approx(x.mean(), abs=0.004)
 
 
 def test_macro_bootstrap_draws_within_groups() -> None:
@@ -169,7 +173,7 @@ def test_rate_interval_without_width_falls_back_to_tasks() -> None:
 
 def test_coverage_of_the_interval_over_seeds_and_tasks() -> None:
     """Simulated truth lies inside the interval about as often as promised (few seeds: somewhat less)."""
-    inside, rounds = 0, 150
+    inside, rounds = 0, 100
     for i in range(rounds):
         rng = np.random.default_rng([7, i])
         ability = 0.6 + 0.03 * rng.standard_normal(5)

@@ -56,7 +56,7 @@ episodes = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(episodes)
 def test_round_trip_is_lossless(episode: Episode) -> None:
     line = canonical_json(to_record(episode, "eval", 3))
@@ -64,6 +64,7 @@ def test_round_trip_is_lossless(episode: Episode) -> None:
     assert from_record(json.loads(line)) == episode
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.lists(actions, min_size=2, max_size=6))
 def test_legal_lists_come_back_in_their_order(lists: list[list[str]]) -> None:
     made = [Turn(Observation("o", tuple(legal)), "", "", True) for legal in lists]
