@@ -8,8 +8,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 from seedbench.envs.search_qa import data, protocol
 from seedbench.envs.search_qa.env import SearchQA
-from seedbench.envs.search_qa.mini_questions import Writer
 from seedbench.envs.search_qa.mini_world import build
+from seedbench.envs.search_qa.mini_writer import Writer
 from seedbench.envs.search_qa.questions import SETS, Question
 
 from seedbench.errors import ConfigError, DataMissing
