@@ -10,8 +10,8 @@ from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
 from seedbench.types import (
     Action,
-    History,
     HiddenTask,
+    History,
     Message,
     Observation,
     Outcome,

@@ -64,7 +64,7 @@ def _whole(folder: Path) -> Path:
     if index.is_file():
         try:
             names = sorted(set(json.loads(index.read_text())["weight_map"].values()))
-        except (ValueError, KeyError, AttributeError) as error:
+        except (ValueError, KeyError, AttributeError, TypeError) as error:
             raise DataCorrupt(f"{index} cannot be read ({error}). {cure}") from error
     absent = [n for n in names if not (folder / n).is_file()]
     if absent:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
 from seedbench.config import validated
 from seedbench.errors import ConfigError, DataCorrupt
@@ -28,13 +29,15 @@ def load_hf(name: str, repo_or_path: str, options: Mapping[str, Any]) -> HfBackb
     compute = _compute(settings.dtype, device)
 
     from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()  # one bar per checkpoint would tear the run's own display
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         inner = AutoModelForCausalLM.from_pretrained(
             folder, local_files_only=True, dtype=torch.float32, attn_implementation="sdpa"
         )
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise DataCorrupt(
             f"The model in {folder} cannot be loaded ({str(error).splitlines()[0]}). Copy or download it again."
         ) from error
