@@ -114,21 +114,23 @@ def leaderboard_build(board: Board, with_reported: Reported = False, form: Forma
 @leaderboard.command("add")
 def leaderboard_add(board: Board, runs: Runs) -> None:
     """Verify runs and take them in; a run that does not hold is refused with the reason."""
+    from seedbench.audit.runs import proof
     from seedbench.leaderboard import add
 
     for folder in _folders(runs):
-        check = add(board, folder)
+        check = add(board, folder, [proof])
         echo(f"added {check.run_id}: {_rates(check.rates)}" + "".join(f"; {o}" for o in check.open))
 
 
 @leaderboard.command("verify")
 def leaderboard_verify(runs: Runs) -> None:
-    """Recompute the score of runs or entries and check panels, protocol and hashes."""
+    """Recompute the score of runs or entries; check panels, protocol, hashes and the deployment audit."""
+    from seedbench.audit.runs import proof
     from seedbench.leaderboard import verify
 
     bad = 0
     for folder in _folders(runs):
-        check = verify(folder)
+        check = verify(folder, [proof])
         bad += bool(check.refused)
         word = "refused" if check.refused else "ok"
         reasons = "".join(f"\n  {reason}" for reason in (*check.refused, *check.open))

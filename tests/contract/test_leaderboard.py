@@ -90,6 +90,12 @@ def test_further_proofs_can_refuse(tmp_path: Path) -> None:
     path = run(tmp_path)
     assert verify(path, [lambda r: ["a skill was in the prompt"]]).refused == ("a skill was in the prompt",)
 
+    def broken(_: Run) -> list[str]:
+        raise DataMissing("no games here")
+
+    check = verify(path, [broken])
+    assert check.refused == () and "no games here" in check.open[0]
+
 
 def test_an_environment_that_is_not_here_is_left_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
