@@ -78,10 +78,10 @@ def open_final(run: Run) -> Backbone:
     from seedbench.policies.backbones import load_backbone
 
     _, place = final_checkpoint(run)
-    section = validated(BackboneSection, run.config["backbone"], "backbone")
-    backbone = load_backbone(section, run.config["env"]["name"])
-    backbone.restore(place)
-    return backbone
+    # a checkpoint is a whole model folder: it is read instead of the weights the run began with
+    options = {**(run.config["backbone"].get("options") or {}), "path": str(place)}
+    section = BackboneSection(name=run.config["backbone"]["name"], options=options)
+    return load_backbone(section, run.config["env"]["name"])
 
 
 def final_block(

@@ -53,7 +53,8 @@ def _replay(env: Environment, session, task: Task, episode: Episode) -> Iterator
                 yield f"{place}: the environment raises {type(error).__name__} here; the record goes on."
             return
         if (turn.reward, turn.effect) != (result.reward, result.effect):
-            yield f"{place}: reward {turn.reward}, effect {turn.effect}; the environment gives {result.reward}, {result.effect}."
+            real = f"{result.reward}, {result.effect}"
+            yield f"{place}: reward {turn.reward}, effect {turn.effect}; the environment gives {real}."
             return
         now = result.observation
         over = "completed" if result.terminated else "step_limit" if result.truncated else ""

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.red_team import environment, twin
 
 from seedbench.audit.canary import audit_environment
 from seedbench.audit.watch import watched
@@ -26,6 +25,7 @@ from seedbench.types import (
     Task,
     View,
 )
+from tests.red_team import environment, twin
 
 COUNT = 4
 

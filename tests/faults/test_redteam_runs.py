@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.red_team import TRAIN, backbone, edit, edit_json, environment, evaluation, twin, write_run
 
 from seedbench.audit.guard import check_episode
 from seedbench.audit.rebuild import rebuilder_for, tokenizer_folders
@@ -20,6 +19,7 @@ from seedbench.records import to_record
 from seedbench.store import Run
 from seedbench.train.checkpoint import Checkpoints
 from seedbench.types import Generation, Observation, Skill, View
+from tests.red_team import TRAIN, backbone, edit, edit_json, environment, evaluation, twin, write_run
 
 TOLD = "search hollow storm then answer its birthplace"
 

@@ -6,7 +6,6 @@ from functools import lru_cache
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.red_team import backbone, environment, evaluation, tokenizer
 
 from seedbench.audit.overlap import SIMILAR, _rarest, similarity, triples
 from seedbench.audit.prompts import action_faults, prompt_faults
@@ -15,6 +14,7 @@ from seedbench.audit.replay import replay_faults
 from seedbench.policies.tiny.transcript import prompt_ids
 from seedbench.records import from_record, to_record
 from seedbench.types import Episode, Observation
+from tests.red_team import backbone, environment, evaluation, tokenizer
 
 REBUILDER = Rebuilder(
     "tiny", True, lambda env, history, skill: ids_sha256(prompt_ids(tokenizer(), history, skill))
