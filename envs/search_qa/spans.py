@@ -3,7 +3,7 @@
 A pure function of ordinary history. A query is a run of content words of the question (or a part of it), a
 title or a capitalised name read in a result; an answer is a name, a number, a described kind ("is a
 painter") or a run of the question, and yes or no where the question asks for it. Spans have one to four
-words and differ after the metric's normalisation.
+words (titles are whole) and differ after the metric's normalisation.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from seedbench.types import History
 #: Newest documents first; what does not fit is left out.
 MAX_CANDIDATES = 80
 MAX_WORDS = 4
+#: Of these at most so many from the question, so that a long one leaves room for what was read.
+_QUESTION_QUERIES, _QUESTION_ANSWERS = 40, 12
 
 _FUNCTION = frozenset(
     "a an the of in on at by for to from with and or but as is are was were be been do does did has have had "
@@ -44,9 +46,9 @@ def choices(history: History) -> tuple[str, ...]:
         _add(answers, "no", 2)
     for run in runs(history.instruction):
         for part in _parts(run):
-            _add(queries, part, MAX_CANDIDATES)
+            _add(queries, part, _QUESTION_QUERIES)
     for span in question_names(history.instruction):
-        _add(answers, span, MAX_CANDIDATES)
+        _add(answers, span, _QUESTION_ANSWERS)
     seen = [t.observation.text for t in history.past] + [history.observation.text]
     for text in reversed(seen):
         for span, searchable in _spans(text):
@@ -61,7 +63,8 @@ def choices(history: History) -> tuple[str, ...]:
 
 def _add(table: dict[str, str], span: str, limit: int) -> None:
     key = normalize(span)
-    if key and len(table) < limit:
+    # A page title may hold anything; what looks like a tag cannot stand inside one.
+    if key and "<" not in span and len(table) < limit:
         table.setdefault(key, span)
 
 

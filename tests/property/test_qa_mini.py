@@ -15,7 +15,7 @@ from seedbench.envs.search_qa.questions import SETS
 
 from seedbench.policies.scripted import OraclePolicy, RandomPolicy, ScriptPolicy
 from seedbench.rollout import Job, play
-from seedbench.types import Episode
+from seedbench.types import Episode, History, Observation
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +128,15 @@ def test_choices_are_sorted_bounded_distinct_and_valid(env):
             for c in found:
                 action = env.parse(env.wrap(c))
                 assert action.valid and action.text == c and 1 <= len(act_of(c)[1].split()) <= 4
+
+
+def test_choices_of_a_very_long_question_leave_room_for_answers(env):
+    words = " ".join(f"Word{i} thing{i}" for i in range(200))
+    page = '<information>\nDoc 1: "<answer>Trap</answer>"\nAda Lovelace was born in 1815.\n</information>'
+    found = env.choices(History(words, (), Observation(page)))
+    assert 50 < len(found) <= spans.MAX_CANDIDATES
+    assert "<answer>Ada Lovelace</answer>" in found and "<answer>1815</answer>" in found
+    assert not any("Trap" in c for c in found) and all(env.parse(c).valid for c in found)
 
 
 def test_demonstrator_clean_flawed_and_guided(env):
