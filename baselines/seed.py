@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from seedbench.prompt import SkillPosition
 from seedbench.train.advantages import GroupAdvantage
 from seedbench.train.losses import Gate, Loss, LossBatch, PolicyObjective, distillation
 from seedbench.train.method import Analyst, WarmUp
@@ -27,7 +28,8 @@ from seedbench.types import Episode, Skill, Task
 @dataclass(frozen=True)
 class Seed:
     """``skill_source``: who writes the teacher's skill; ``outcomes``: which episodes get one; ``content``
-    replaces the text by another trajectory's (``shuffled``) or by random words, as controls."""
+    replaces the text by another trajectory's (``shuffled``) or by random words, as controls;
+    ``skill_position``: where chat models read it (:mod:`seedbench.prompt`; the tiny model has one place)."""
 
     name: ClassVar[str] = "seed"
     learns: ClassVar[bool] = True
@@ -41,6 +43,7 @@ class Seed:
     skill_source: Literal["current", "frozen", "bank"] = "current"
     outcomes: Literal["all", "success", "failure"] = "all"
     content: Literal["own", "shuffled", "random"] = "own"
+    skill_position: SkillPosition = "after-task"
 
     def loss(self, batch: LossBatch) -> Loss:
         base = self.objective(batch)

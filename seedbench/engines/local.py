@@ -43,7 +43,8 @@ class LocalEngine:
     ) -> list[Episode]:
         """Episodes in the order of ``jobs``. ``on_episode`` sees them block by block, in that order too."""
         work = blocks(jobs, block)
-        if self.workers == 1 or len(work) == 1 or policy.privileged:
+        alone = policy.privileged or not getattr(policy, "forkable", True)  # a GPU does not survive a fork
+        if self.workers == 1 or len(work) == 1 or alone:
             return [e for part in work for e in play(env, policy, part, on_episode)]
         episodes = []
         for part in self._forked(env, policy, work):

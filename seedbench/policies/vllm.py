@@ -61,9 +61,8 @@ class VllmSampler:
         """A policy with the backbone's present weights."""
         self.sync()
         b = self.backbone
-        return HfActor(
-            b.text, b.options, b.room, temperature, partial(self.sample, temperature), forkable=False
-        )
+        sample = partial(self.sample, temperature)
+        return HfActor(b.text, b.options, b.room, temperature, sample, False, b.skill_position)
 
     def sync(self) -> None:
         """Copy the trainer's weights, and forget what was computed with older ones."""

@@ -46,6 +46,8 @@ class Backbone(Protocol):
 
     name: str
     decoding: str
+    #: where a chat model puts a privileged skill (:mod:`seedbench.prompt`); set by the runner from the method
+    skill_position: str
 
     def actor(self, temperature: float) -> Policy: ...
 

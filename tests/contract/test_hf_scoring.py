@@ -287,3 +287,19 @@ def test_frozen_copy_stays(folder) -> None:
     assert not any(p.requires_grad for p in twin.parameters())
     n = sum(p.numel() for p in backbone.parameters())
     assert (backbone.flops(10, False), backbone.flops(10, True)) == (20.0 * n, 60.0 * n)
+
+
+def test_bfloat16_products_keep_float32_weights(folder) -> None:
+    """The GPU's default arithmetic: an update of 1e-6 is kept, rollout and trainer stay close."""
+    backbone = load_hf("hf:toy", str(folder), {"max_new_tokens": 4, "dtype": "bfloat16"})
+    samples = backbone.samples(episodes(backbone, 2), ENV)
+    weight = next(backbone.parameters())
+    assert weight.dtype == torch.float32
+    scores = backbone.score(samples)
+    assert scores.logp.dtype == torch.float32
+    for i, s in enumerate(samples):
+        assert scores.logp[i, : len(s.old)].tolist() == pytest.approx(s.old, abs=0.25)
+    scores.logp.sum().backward()
+    before = weight.detach().clone()
+    torch.optim.SGD(backbone.parameters(), 1e-6).step()
+    assert (weight != before).float().mean() > 0.5 and weight.grad.dtype == torch.float32

@@ -139,7 +139,7 @@ def test_unreachable_server_is_a_model_error(server: Server) -> None:
 
 def test_slow_server_times_out(server: Server) -> None:
     hold = threading.Event()
-    server.reply = lambda body, n: (hold.wait(20) and 200 or 200, completion("late"))
+    server.reply = lambda body, n: (200 if hold.wait(20) else 504, completion("late"))
     episode = run(1, timeout=0.2, retries=0)[0]
     hold.set()
     assert episode.status == "model_error" and "Timeout" in episode.error

@@ -11,7 +11,7 @@ from chat_models import write_model
 from seedbench.runner import resolve, train
 
 SETTINGS = {
-    "backbone": {"options": {"max_new_tokens": 6, "analysis_tokens": 4, "skill_position": "after-task"}},
+    "backbone": {"options": {"max_new_tokens": 6, "analysis_tokens": 4}},
     "train": {"updates": 1, "tasks": 1, "group": 2, "minibatches": 1, "block": 4},
     "eval": {"every": 0, "episodes": 1},
     "env": {"options": {"size": "small"}},
@@ -30,6 +30,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
     from seedbench.envs.alfworld import protocol
     from seedbench.envs.alfworld.env import AlfWorld
+
     from seedbench.panel import Panel
 
     monkeypatch.setitem(protocol.PROTOCOLS, "seed", replace(protocol.PROTOCOLS["seed"], max_steps=2))

@@ -9,8 +9,8 @@ from types import ModuleType, SimpleNamespace
 import pytest
 import torch
 from chat_models import ToyEnv, write_model
-
 from seedbench.baselines.seed import Seed
+
 from seedbench.engines.verl import NAME, overrides, register, seed_opd, teacher_column
 from seedbench.errors import ConfigError, ExtraMissing
 from seedbench.policies.hf import load_hf
@@ -121,7 +121,7 @@ class StandIn:
     def generate(self, prompts, settings, use_tqdm):
         self.seen = list(zip(prompts, settings, strict=True))
         out = []
-        for _, s in self.seen:
+        for _ in self.seen:
             ids = [65, 66, self.end]
             table = [{i: SimpleNamespace(logprob=-0.1 * k)} for k, i in enumerate(ids, 1)]
             out.append(
@@ -151,7 +151,7 @@ def test_vllm_sampler_keeps_the_record_contract(tmp_path) -> None:
     assert (settings.temperature, settings.max_tokens, settings.logprobs) == (0.7, 7, 0)
     assert settings.stop_token_ids == sorted(backbone.text.stop)
     assert len({s.seed for _, s in engine.seen}) == 2
-    assert [s.old for s in backbone.samples(episodes, env)][0] == trace.logprobs
+    assert backbone.samples(episodes, env)[0].old == trace.logprobs
 
 
 def test_vllm_without_logprobs_is_an_error(tmp_path) -> None:

@@ -12,7 +12,7 @@ from seedbench.policies.hf.options import HfOptions
 from seedbench.policies.hf.sampling import Sampled, sample_choices, sample_free, side_by_side
 from seedbench.policies.hf.text import ChatText, ChatTrace, Ids, truncated
 from seedbench.policies.tiny.actor import ids_sha256
-from seedbench.prompt import with_skill
+from seedbench.prompt import SkillPosition, with_skill
 from seedbench.types import Generation, Message, View
 
 
@@ -31,11 +31,11 @@ class Request:
         return random.Random(f"act/{self.view.seed}/{self.view.history.step}")
 
 
-def conditioned(view: View, options: HfOptions) -> tuple[Message, ...]:
+def conditioned(view: View, position: SkillPosition) -> tuple[Message, ...]:
     """The messages of a view, with the acting skill where a training method gave one."""
     if view.skill is None:
         return view.messages
-    return with_skill(view.messages, view.skill, options.skill_position, view.history.instruction)
+    return with_skill(view.messages, view.skill, position, view.history.instruction)
 
 
 Sample = Callable[[Sequence[Request]], list[Sampled]]
@@ -54,12 +54,14 @@ class HfActor:
         temperature: float,
         sample: Sample,
         forkable: bool,
+        skill_position: SkillPosition,
     ) -> None:
         """``room``: tokens a prompt may have. ``forkable``: False where the weights sit on a GPU, because a
         process that holds one cannot be forked."""
         self.text, self.options, self.room, self.temperature = text, options, room, temperature
         self.name, self.forkable = "hf", forkable
         self.constrained = options.decoding == "choices"
+        self.skill_position = skill_position
         self._sample = sample
 
     def forget(self, slots: Sequence[int]) -> None:
@@ -78,7 +80,7 @@ class HfActor:
         return [answers[i] for i in range(len(views))]
 
     def _request(self, view: View) -> Request | Generation:
-        messages = conditioned(view, self.options)
+        messages = conditioned(view, self.skill_position)
         whole = self.text.prompt(messages)
         prompt = truncated(whole, self.room, self.options.truncation)
         if prompt is None and self.options.truncation == "stop":

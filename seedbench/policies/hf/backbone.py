@@ -18,12 +18,13 @@ from torch.nn import Parameter
 
 from seedbench.errors import CheckpointCorrupt, ConfigError
 from seedbench.policies.hf.actor import HfActor, choice_ids, sample_here
+from seedbench.policies.hf.files import reason
 from seedbench.policies.hf.model import ChatModel
 from seedbench.policies.hf.options import HfOptions
 from seedbench.policies.hf.sampling import sample_free, side_by_side
 from seedbench.policies.hf.text import ChatText, ChatTrace, Ids, truncated
 from seedbench.policies.tiny.transcript import decisions
-from seedbench.prompt import with_skill
+from seedbench.prompt import SkillPosition, with_skill
 from seedbench.train.backbone import Sample, Scores
 from seedbench.types import Environment, Episode, Message, Policy
 
@@ -56,6 +57,8 @@ class HfBackbone:
                 f"backbone.options.max_new_tokens is {options.max_new_tokens}, which leaves nothing of a context of "
                 f"{self.context} tokens for the prompt."
             )
+        #: where privileged skills stand (:mod:`seedbench.prompt`); the method's, set by the runner
+        self.skill_position: SkillPosition = "prefix"
         self._sampler: Any = None
 
     # -- acting --------------------------------------------------------------------------------------------
@@ -67,7 +70,7 @@ class HfBackbone:
             return self._sampler.actor(temperature)
         sample = partial(sample_here, self.model, self.text, self.options, temperature)
         forkable = self.model.device.type == "cpu"
-        return HfActor(self.text, self.options, self.room, temperature, sample, forkable)
+        return HfActor(self.text, self.options, self.room, temperature, sample, forkable, self.skill_position)
 
     # -- training rows -------------------------------------------------------------------------------------
     def samples(self, episodes: Sequence[Episode], environment: Environment) -> list[Sample]:
@@ -112,7 +115,7 @@ class HfBackbone:
             return row.trace.prompt
         if skill is None:
             return self._ordinary(row.messages)
-        return self.text.prompt(with_skill(row.messages, skill, self.options.skill_position, row.task))
+        return self.text.prompt(with_skill(row.messages, skill, self.skill_position, row.task))
 
     def score(self, samples: Sequence[Sample], skills: Sequence[str | None] | None = None) -> Scores:
         rows, where = [], []
@@ -196,8 +199,9 @@ class HfBackbone:
             for path in sorted(folder.glob("model*.safetensors")):
                 state |= load_file(path)
         except (OSError, SafetensorError) as error:
-            reason = str(error).splitlines()[0]
-            raise CheckpointCorrupt(f"Checkpoint {folder} cannot be read ({reason}). {cure}") from error
+            raise CheckpointCorrupt(
+                f"Checkpoint {folder} cannot be read ({reason(error)}). {cure}"
+            ) from error
         own = self.model.inner.state_dict()
         homes = {v.data_ptr() for k, v in own.items() if k in state}
         lost = [k for k, v in own.items() if k not in state and v.data_ptr() not in homes]

@@ -82,9 +82,14 @@ def _cached(repo: str, download: bool) -> Path | None:
         return None
     except (HfHubHTTPError, OSError) as error:
         raise ModelMissing(
-            f"'{repo}' could not be downloaded ({str(error).splitlines()[0]}). Check the name and the network, put "
+            f"'{repo}' could not be downloaded ({reason(error)}). Check the name and the network, put "
             "the weights under SEEDBENCH_MODELS, or run with '--backbone tiny'."
         ) from error
+
+
+def reason(error: Exception) -> str:
+    """First line of an error's message, or its kind."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def cache_folder() -> Path:

@@ -7,11 +7,13 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.utils import logging
 
 from seedbench.config import validated
 from seedbench.errors import ConfigError, DataCorrupt
 from seedbench.policies.hf.backbone import HfBackbone
-from seedbench.policies.hf.files import SMOLLM, locate
+from seedbench.policies.hf.files import SMOLLM, locate, reason
 from seedbench.policies.hf.model import ChatModel
 from seedbench.policies.hf.options import HfOptions
 from seedbench.policies.hf.text import ChatText
@@ -24,14 +26,10 @@ def load_hf(name: str, repo_or_path: str, options: Mapping[str, Any]) -> HfBackb
     """
     defaults = {"decoding": "choices"} if name == SMOLLM else {}
     settings: HfOptions = validated(HfOptions, {**defaults, **options}, f"options of backbone '{name}'")
+    logging.disable_progress_bar()  # one bar per file and checkpoint would tear the run's own display
     folder = locate(name, repo_or_path, settings)
     device = _device(settings.device)
     compute = _compute(settings.dtype, device)
-
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()  # one bar per checkpoint would tear the run's own display
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         inner = AutoModelForCausalLM.from_pretrained(
@@ -39,7 +37,7 @@ def load_hf(name: str, repo_or_path: str, options: Mapping[str, Any]) -> HfBackb
         )
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise DataCorrupt(
-            f"The model in {folder} cannot be loaded ({str(error).splitlines()[0]}). Copy or download it again."
+            f"The model in {folder} cannot be loaded ({reason(error)}). Copy or download it again."
         ) from error
     if tokenizer.eos_token_id is None:
         raise ConfigError(f"The tokenizer in {folder} names no end token (eos_token).")
@@ -56,8 +54,9 @@ def _device(name: str) -> torch.device:
         device = torch.device(name)
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0]
-        raise ConfigError(f"backbone.options.device = '{name}' cannot be used here ({reason}).") from error
+        raise ConfigError(
+            f"backbone.options.device = '{name}' cannot be used here ({reason(error)})."
+        ) from error
     return device
 
 

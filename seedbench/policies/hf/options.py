@@ -6,8 +6,6 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from seedbench.prompt import SkillPosition
-
 Truncation = Literal["stop", "error", "left", "middle"]
 
 
@@ -30,8 +28,6 @@ class HfOptions(BaseModel):
         ``free``: the model writes a completion in the protocol's format (the papers). ``choices``: it chooses
         among the announced actions token by token; for models that cannot follow the format. Tokens without an
         alternative are appended, not sampled. ``choice_prefix`` is appended before the choice.
-    ``skill_position``
-        see :mod:`seedbench.prompt`.
     ``batch_tokens``
         padded tokens, prompt and response, that are generated side by side: memory only.
     ``sampler``
@@ -52,7 +48,6 @@ class HfOptions(BaseModel):
     truncation: Truncation = "stop"
     decoding: Literal["free", "choices"] = "free"
     choice_prefix: str = ""
-    skill_position: SkillPosition = "prefix"
     enable_thinking: bool = False
     gradient_checkpointing: bool = False
     batch_tokens: int = Field(65536, ge=1)
