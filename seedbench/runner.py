@@ -118,8 +118,9 @@ def train(config: RunConfig, folder: Path, workers: int, report: Report) -> Path
     import torch
 
     from seedbench.policies.backbones import load_backbone
+    from seedbench.train.ledger import BEFORE, Costs
     from seedbench.train.skills import BackboneAnalyst
-    from seedbench.train.trainer import BEFORE, Costs, Parts, Trainer
+    from seedbench.train.trainer import Parts, Trainer
     from seedbench.train.warmup import warm_up
 
     torch.set_num_threads(1)
@@ -127,6 +128,8 @@ def train(config: RunConfig, folder: Path, workers: int, report: Report) -> Path
     setting = prepare(config.env)
     backbone = load_backbone(config.backbone, config.env.name)
     method = make_method(config.method)
+    # chat models put a privileged skill where the method's paper puts it; the tiny model has one place
+    backbone.skill_position = getattr(method, "skill_position", "prefix")
     model = {"name": config.backbone.name, "sha256": backbone.sha256(), "decoding": backbone.decoding}
     policy = {"name": config.method.name, "privileged": False, "trained": True}
     manifest = manifest_of(setting, model, policy, config.seed, config.eval.episodes)

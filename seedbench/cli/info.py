@@ -28,7 +28,8 @@ def info(
         raise UnknownName(f"'{kind}' is neither 'env' nor 'method'.")
     if kind == "env" and name:
         for field, spec in ENVIRONMENTS.get(name).options.model_fields.items():
-            typer.echo(f"  env.options.{field:<16} {spec.annotation}  default {spec.get_default(call_default_factory=True)!r}")
+            default = spec.get_default(call_default_factory=True)
+            typer.echo(f"  env.options.{field:<16} {spec.annotation}  default {default!r}")
         return
     if kind == "method" and name:
         method = METHODS.get(name)

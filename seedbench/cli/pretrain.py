@@ -13,7 +13,9 @@ def pretrain(
     env: Annotated[str, typer.Option(help="environment")] = "alfworld",
     out: Annotated[Path | None, typer.Option(help="folder; default: where 'run' looks for it")] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
-    settings: Annotated[list[str] | None, typer.Option("-o", "--set", help="a recipe setting, e.g. -o world_steps=10")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("-o", "--set", help="a recipe setting, e.g. -o world_steps=10")
+    ] = None,
 ) -> None:
     """Make the tiny model of an environment and measure it (at most half an hour on two cores)."""
     from seedbench.config import overrides

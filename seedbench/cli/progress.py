@@ -46,7 +46,9 @@ class Display:
 
     def report(self, metrics: dict[str, Any]) -> None:
         if "evaluation" in metrics:
-            line = f"update {metrics['update']:>4}: success {metrics['success']:.3f} on {metrics['episodes']} episodes"
+            how = " with skills" if "+skills" in metrics["evaluation"] else ""
+            rate, episodes = metrics["success"], metrics["episodes"]
+            line = f"update {metrics['update']:>4}{how}: success {rate:.3f} on {episodes} episodes"
             self.console.print(f"      {line}", markup=False, highlight=False)
             self.progress.update(self.bar, completed=metrics["update"])
         elif "warm_up" in metrics:

@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 
 from seedbench.errors import CheckpointCorrupt, StorageFull
 from seedbench.train.backbone import Backbone
@@ -39,10 +40,10 @@ class Checkpoints:
             (part / "files.json").write_text(json.dumps({"sha256": files}, indent=1))
             shutil.rmtree(target, ignore_errors=True)
             os.replace(part, target)
-        except OSError as error:
+        except (OSError, RuntimeError, SafetensorError) as error:  # torch raises RuntimeError on a full disk
             shutil.rmtree(part, ignore_errors=True)
             raise StorageFull(
-                f"Checkpoint {target} cannot be written ({error.strerror or error}). Free some space and run the "
+                f"Checkpoint {target} cannot be written ({str(error).splitlines()[0]}). Free some space and run the "
                 "same command again: it resumes from the newest whole checkpoint."
             ) from error
         for old in self._resumable()[:-KEEP]:
@@ -65,7 +66,7 @@ class Checkpoints:
 
 def verify(folder: Path) -> None:
     """Raise :class:`CheckpointCorrupt` when a file is missing or its hash differs."""
-    cure = f"Delete {folder} to resume from the checkpoint before it."
+    cure = f"Delete {folder} and run again: it resumes from the checkpoint before it."
     try:
         listed = json.loads((folder / "files.json").read_text())["sha256"]
     except (OSError, ValueError, KeyError) as error:
@@ -81,7 +82,10 @@ def load_optimizer(folder: Path, optimizer: torch.optim.Optimizer) -> None:
     try:
         optimizer.load_state_dict(torch.load(path, weights_only=True))
     except Exception as error:  # torch raises many kinds for a damaged file
-        raise CheckpointCorrupt(f"Optimiser state {path} cannot be loaded ({error}).") from error
+        raise CheckpointCorrupt(
+            f"Optimiser state {path} cannot be loaded ({error}). Delete {folder} and run again: it resumes from "
+            "the checkpoint before it."
+        ) from error
 
 
 def _sha256(path: Path) -> str:

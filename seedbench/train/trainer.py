@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -34,13 +32,10 @@ from seedbench.train.batch import (
     totals,
     trainable,
 )
-from seedbench.train.checkpoint import Checkpoints, load_optimizer
+from seedbench.train.checkpoint import Checkpoints, load_optimizer, verify
+from seedbench.train.ledger import BEFORE, Costs, mean, summary
 from seedbench.train.method import Analyst, Method
 from seedbench.types import Environment, Episode, Skill, Task
-
-
-#: The "update" of what happens before the first one (the warm-up), in costs.
-BEFORE = -1
 
 
 @dataclass(slots=True)
@@ -112,10 +107,11 @@ class Trainer:
         """Bring weights, optimiser and logs to the newest whole checkpoint. Returns updates done."""
         start, latest = self.checkpoints.folder / "start", self.checkpoints.latest()
         if start.is_dir():
+            verify(start)
             self.p.backbone.restore(start)
             self.p.store.rewind(latest[0] if latest else 0)
-        else:
-            self.p.store.rewind(BEFORE)
+        else:  # a new run, or a damaged start that was deleted: it is made again, bit for bit
+            self.p.store.rewind(latest[0] if latest else BEFORE)
             warm_up()
             self.checkpoints.save("start", self.p.backbone)
         self.reference = self.p.backbone.frozen() if self.p.method.objective.kl else None
@@ -154,7 +150,7 @@ class Trainer:
         with costs.stage("update") as cost:
             terms, tokens = self._steps(rows, u)
             cost(tokens, p.backbone.flops(tokens, True))
-        metrics = {"update": u, **_summary(episodes, rows, skills), **terms}
+        metrics = {"update": u, **summary(episodes, rows, skills), **terms}
         p.store.append_metrics(metrics)
         self.report(metrics)
 
@@ -252,8 +248,8 @@ class Trainer:
             "update": u,
             "evaluation": label,
             "episodes": len(records),
-            "success": _mean([float(bool(r["success"])) for r in records]),
-            "score": _mean([r["score"] or 0.0 for r in records]),
+            "success": mean([float(bool(r["success"])) for r in records]),
+            "score": mean([r["score"] or 0.0 for r in records]),
             "weights_sha256": p.backbone.sha256(),
         }
         p.store.append_metrics(metrics)
@@ -274,25 +270,6 @@ class Trainer:
         ]
 
 
-class Costs:
-    """Writes one line per stage: seconds, tokens, estimated FLOPs."""
-
-    def __init__(self, store: RunStore, update: int) -> None:
-        self._store, self._update = store, update
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[Callable[[int, float], None]]:
-        spent = [0, 0.0]
-
-        def cost(tokens: int, flops: float) -> None:
-            spent[:] = [tokens, flops]
-
-        began = time.perf_counter()
-        yield cost
-        seconds = time.perf_counter() - began
-        self._store.append_cost(self._update, name, seconds, int(spent[0]), spent[1])
-
-
 def _check_groups(episodes: Sequence[Episode]) -> None:
     """Plays of one group must start from the same observation, or the baseline means nothing (BR-070)."""
     first: dict[str, str] = {}
@@ -305,39 +282,3 @@ def _check_groups(episodes: Sequence[Episode]) -> None:
                 f"Two plays of task '{e.task.id}' with the same world seed began differently: the environment "
                 "ignores its seed."
             )
-
-
-def _summary(
-    episodes: Sequence[Episode], rows: Rows, skills: Sequence[Skill | None] | None
-) -> dict[str, float]:
-    """Numbers of one update: rollouts, advantages, and how far teacher and student disagree."""
-    turns = [t for e in episodes for t in e.turns]
-    scored = [e for e in episodes if e.success is not None]
-    out = {
-        "success": _mean([float(bool(e.success)) for e in scored]),
-        "score": _mean([e.score or 0.0 for e in scored]),
-        "steps": _mean([len(e.turns) for e in episodes]),
-        "invalid": _mean([float(not t.valid) for t in turns]),
-        "errors": len(episodes) - len(scored),
-        "zero_std_groups": rows.result.zero_std_fraction if rows.result else 0.0,
-        "decided_tokens": sum(map(len, rows.advantage)),
-    }
-    if skills is not None and rows.teacher is not None:
-        gaps = [
-            t - o
-            for i, taught in enumerate(rows.taught)
-            if taught
-            for t, o in zip(rows.teacher[i], rows.old[i], strict=True)
-        ]
-        mean = _mean(gaps)
-        out |= {
-            "skills_valid": _mean([float(s is not None) for s in skills]),
-            "teacher_gap": mean,
-            "teacher_gap_std": math.sqrt(_mean([(g - mean) ** 2 for g in gaps])),
-            "teacher_gap_above_0.1": _mean([float(g > 0.1) for g in gaps]),
-        }
-    return out
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values) if values else 0.0

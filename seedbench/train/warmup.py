@@ -100,4 +100,5 @@ def _writing(backbone: Backbone, env: Environment, pairs: Sequence[tuple[Episode
     found = [parse_analysis(t, "self") for t in texts]
     parsed = [s for s in found if s is not None]
     exact = sum(s is not None and s.text == w.text for s, (_, w) in zip(found, pairs, strict=True))
-    return {"n": len(pairs), "parsed": len(parsed) / len(pairs), "as_annotated": exact / len(pairs)}
+    n = max(len(pairs), 1)
+    return {"n": len(pairs), "parsed": len(parsed) / n, "as_annotated": exact / n}
