@@ -30,7 +30,7 @@ class Lucene:
     """A :class:`~seedbench.search.base.Retriever` over a Lucene index that it builds in ``folder``."""
 
     def __init__(self, documents: Iterable[Document], folder: Path, k1: float = 0.9, b: float = 0.4) -> None:
-        self._find = _bridge()
+        self._find = bridge()
         texts = folder / "texts"
         texts.mkdir(parents=True)
         with (texts / "documents.jsonl").open("w", encoding="utf-8") as f:
@@ -55,12 +55,12 @@ class Lucene:
 
 def lucene_terms(text: str) -> list[str]:
     """What Lucene's English analysis (Anserini's default) makes of a text."""
-    found = _bridge()("io.anserini.analysis.AnalyzerUtils").analyze(text)
+    found = bridge()("io.anserini.analysis.AnalyzerUtils").analyze(text)
     return [found.get(i) for i in range(found.size())]
 
 
 @lru_cache(None)
-def _bridge() -> Any:
+def bridge() -> Any:
     """``autoclass`` of the running JVM; reading the jar takes a while, so once."""
     jar = find_jar()
     check_java(jar)
