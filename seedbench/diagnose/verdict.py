@@ -11,6 +11,8 @@ FLAT_STD = 0.02
 FEW_GAPS = 0.1
 #: AUC within this distance of the controls' is no support.
 MARGIN = 0.05
+#: Fewer harmful tokens than this give no warning.
+ENOUGH = 30
 
 
 def warnings(d: Mapping[str, Any]) -> list[str]:
@@ -35,7 +37,7 @@ def warnings(d: Mapping[str, Any]) -> list[str]:
         )
     if own is None:
         out.append("Support could not be measured: no sampled state had both a useful and another action.")
-    if gate["harmful_rewarded"] is not None and gate["harmful_rewarded"] > 0.5:
+    if gate["harmful_tokens"] >= ENOUGH and gate["harmful_rewarded"] > 0.5:
         out.append(f"The gate rewards harm: above 0.5 on {gate['harmful_rewarded']:.0%} of harmful tokens.")
     if skills["overall"]["unsupported"] > 0.2:
         out.append(
