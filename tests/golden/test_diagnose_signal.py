@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 import torch
-
 from seedbench.baselines.grpo import Grpo
 from seedbench.baselines.seed import Seed
+
 from seedbench.diagnose import signal, support
 from seedbench.diagnose.material import Item
 from seedbench.diagnose.run import diagnose_run
