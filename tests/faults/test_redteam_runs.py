@@ -303,3 +303,31 @@ def test_scripted_policies_have_no_prompts_but_everything_else_is_checked(tmp_pa
         assert report.ok and report["prompts"].status == "unchecked", report.lines()
         assert report["replay"].status == report["actions"].status == "pass"
         assert to_record(Run(path).episodes("eval-final")[0], "eval", 1)["acting_skill"] is None
+
+
+# -- the checkpoint acts again -------------------------------------------------------------------------------
+class Whispered:
+    """Hashes as if it read ordinary history and asked the model, but the actions come from elsewhere."""
+
+    privileged, constrained, name = False, True, "tiny"
+
+    def __init__(self, actor: object) -> None:
+        self.actor = actor
+
+    def act(self, views: Sequence[View]) -> list[Generation]:
+        honest = self.actor.act(views)  # type: ignore[attr-defined]
+        return [replace(g, text=v.choices[-1]) for g, v in zip(honest, views, strict=True)]
+
+    def forget(self, slots: Sequence[int]) -> None:
+        self.actor.forget(slots)  # type: ignore[attr-defined]
+
+
+def test_the_final_checkpoint_acts_again_as_recorded(honest: Path) -> None:
+    report = audit_run(honest, environment(), reenact=True)
+    assert report["reenact"].status == "pass", report["reenact"].evidence
+
+
+def test_actions_that_did_not_come_from_the_weights(tmp_path: Path) -> None:
+    """The first prompts are honest and the record is consistent; only acting again shows it."""
+    path = write_run(tmp_path / "r", policy=lambda b: Whispered(b.actor(0.4)))
+    assert "reenact" in audit_run(path, environment(), reenact=True).failed
