@@ -15,6 +15,7 @@ import multiprocessing as mp
 import os
 import random
 import socket
+import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
@@ -28,10 +29,10 @@ from seedbench.search.bm25 import BM25
 from seedbench.search.corpus import read_corpus
 
 
-def server(corpus: Path, port: int) -> None:
+def server(index: Path, port: int) -> None:
     from seedbench.search.server import serve
 
-    serve(BM25.build(read_corpus(corpus)), port=port)
+    serve(BM25.load(index), port=port)
 
 
 @dataclass(slots=True)
@@ -119,17 +120,20 @@ def main() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    process = mp.get_context("spawn").Process(target=server, args=(folder.corpus(), port), daemon=True)
-    process.start()
-    base, pool = f"http://127.0.0.1:{port}", urllib3.PoolManager()
-    pool.request("GET", f"{base}/health", retries=urllib3.Retry(60, backoff_factor=0.1, backoff_max=0.5))
-    for batch in (1, 8):
-        for clients in args.clients:
-            print(
-                json.dumps(load(f"{base}/retrieve", questions, truth, clients, batch, args.seconds)),
-                flush=True,
-            )
-    process.terminate()
+    with tempfile.TemporaryDirectory() as scratch:
+        local.save(Path(scratch) / "index")
+        process = mp.get_context("spawn").Process(
+            target=server, args=(Path(scratch) / "index", port), daemon=True
+        )
+        process.start()
+        base, pool = f"http://127.0.0.1:{port}", urllib3.PoolManager()
+        pool.request("GET", f"{base}/health", retries=urllib3.Retry(300, backoff_factor=0.1, backoff_max=0.5))
+        for batch in (1, 8):
+            for clients in args.clients:
+                row = load(f"{base}/retrieve", questions, truth, clients, batch, args.seconds)
+                print(json.dumps(row), flush=True)
+        process.terminate()
+        process.join()
 
 
 if __name__ == "__main__":

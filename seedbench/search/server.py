@@ -11,6 +11,7 @@ There is no authentication: bind to loopback (the default) or to a network you t
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from collections import Counter
@@ -186,6 +187,9 @@ def serve(
     app = create_app(retriever, limits, settings)
     # More threads than requests that may wait, so that the refusal (503) is ours and comes at once.
     threads = settings.waiting + 8
+    logging.getLogger("waitress.queue").setLevel(
+        logging.ERROR
+    )  # /metrics counts, a line a request does not help
     try:
         waitress.serve(app, host=host, port=port, threads=threads, connection_limit=1000, ident="seedbench")
     except OSError as error:
