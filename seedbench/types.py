@@ -338,6 +338,14 @@ class Policy(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Download:
+    """A zip file the user may ask for with ``seedbench data get``: where it is, and what it holds."""
+
+    url: str
+    holds: str
+
+
+@dataclass(frozen=True, slots=True)
 class EnvironmentKind:
     """What an environment package exports as ``KIND``: a pydantic model of its options, and the maker."""
 
@@ -348,3 +356,6 @@ class EnvironmentKind:
     default_splits: Mapping[str, tuple[str, str]]
     #: budget name -> {"train": {...}, "eval": {...}, "objective": {...}, "advantage": {...}, "warm_up": {...}}
     scales: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    #: official files that can be fetched on request, and the folder they are looked for in
+    downloads: tuple[Download, ...] = ()
+    download_folder: str = ""

@@ -2,11 +2,19 @@
 
 from seedbench.envs.alfworld.env import AlfWorld, Options
 
-from seedbench.types import EnvironmentKind
+from seedbench.types import Download, EnvironmentKind
+
+_RELEASES = "https://github.com/alfworld/alfworld/releases/download"
 
 KIND = EnvironmentKind(
     name="alfworld",
     options=Options,
     make=AlfWorld,
     default_splits={"mini": ("mini-train", "mini-seen"), "official": ("train", "valid_seen")},
+    # the files alfworld-download 0.4.x takes: trajectory metadata, and games in text version 2.1.2
+    downloads=(
+        Download(f"{_RELEASES}/0.2.2/json_2.1.1_json.zip", "trajectory metadata"),
+        Download(f"{_RELEASES}/0.4.0/json_2.1.2_tw-pddl.zip", "game files"),
+    ),
+    download_folder="~/.cache/alfworld",
 )

@@ -38,7 +38,7 @@ DEFAULT_FOLDER = "~/.cache/alfworld"  # where alfworld-download puts them
 PACKED = "alfworld_2.1.1_official.jsonl.xz"
 GAME_FILE = "game.tw-pddl"
 CURE = (
-    "Get the official games with `pip install alfworld && alfworld-download`, then say where they are with "
+    "Get the official games with `seedbench data get alfworld` (or `alfworld-download`), then say where they are with "
     f"`export {VARIABLE}=<folder that holds json_2.1.1>`. Or use generated games: variant 'mini'."
 )
 

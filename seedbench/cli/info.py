@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 panel = typer.Typer(help="Task panels.", no_args_is_help=True)
+data = typer.Typer(help="Real data: where it is looked for, and fetching it.")
 
 
 @panel.callback()
@@ -49,8 +51,11 @@ def info(
         typer.echo("scales:       " + ", ".join(SCALES))
 
 
-def data() -> None:
+@data.callback(invoke_without_command=True)
+def _data(context: typer.Context) -> None:
     """Where each environment looks for real data, and what it finds there."""
+    if context.invoked_subcommand:
+        return
     from seedbench.errors import SeedbenchError
     from seedbench.registry import ENVIRONMENTS
 
@@ -69,11 +74,26 @@ def data() -> None:
                 typer.echo(f"  {variant}: not here. {error}")
 
 
+@data.command("get")
+def data_get(
+    env: Annotated[str, typer.Argument(help="environment")],
+    folder: Annotated[Path | None, typer.Option(help="default: where the environment looks")] = None,
+) -> None:
+    """Fetch an environment's official files. The only command that uses the network by itself."""
+    from seedbench.download import get
+    from seedbench.registry import ENVIRONMENTS
+
+    place = get(ENVIRONMENTS.get(env), folder, typer.echo)
+    typer.echo(f"unpacked to {place}")
+
+
 @panel.command("show")
 def panel_show(
     env: Annotated[str, typer.Argument(help="environment")],
     name: Annotated[str, typer.Argument(help="panel; default: the variant's")] = "",
-    settings: Annotated[list[str] | None, typer.Option("-o", "--set", help="e.g. -o env.options.variant=mini")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("-o", "--set", help="e.g. -o env.options.variant=mini")
+    ] = None,
     ids: Annotated[bool, typer.Option(help="print the ids too")] = False,
 ) -> None:
     """Counts, hash and overlap with training of a panel."""

@@ -22,6 +22,7 @@ COMMANDS = {
     "figures": ("seedbench.cli.report:figures", "Draw learning curves and cost figures as SVG."),
     "leaderboard": ("seedbench.cli.report:leaderboard", "Build, extend or verify a leaderboard."),
     "audit": ("seedbench.cli.audit:audit", "Prove that a run acted on ordinary history only."),
+    "diagnose": ("seedbench.cli.audit:diagnose", "Do the skills of a SEED run deserve belief?"),
     "play": ("seedbench.cli.play:play", "Play an environment by hand."),
     "pretrain": ("seedbench.cli.pretrain:pretrain", "Make the tiny model of an environment."),
     "export": ("seedbench.cli.pretrain:export", "Write a trained tiny model as a Hugging Face folder."),
@@ -78,8 +79,9 @@ def _command(name: str) -> Any:
         app.command(name)(target)
     app.rich_markup_mode = None
     app.pretty_exceptions_enable = False
-    for registered in app.registered_commands:
-        registered.callback = _spoken(registered.callback)
+    for registered in [*app.registered_commands, app.registered_callback]:
+        if registered is not None:
+            registered.callback = _spoken(registered.callback)
     return app
 
 
