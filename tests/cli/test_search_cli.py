@@ -65,9 +65,9 @@ def test_server_process_serves_and_ends(corpus):
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert f"127.0.0.1:{port}/retrieve" in process.stdout.readline()
-        remote = Remote([f"http://127.0.0.1:{port}"], RemoteSettings(tries=10, pause=0.1, longest_pause=0.3))
+        remote = Remote([f"http://127.0.0.1:{port}"], RemoteSettings(tries=120, pause=0.1, longest_pause=0.5))
         assert [h.id for h in remote.search(["words 3"], 1)[0]] == ["3"]
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
     assert process.returncode is not None
