@@ -49,7 +49,8 @@ class BackboneSection(Section):
 
 
 class TrainSection(Section):
-    """One update plays ``tasks`` x ``group`` episodes and makes ``minibatches`` optimiser steps on them.
+    """One update plays ``tasks`` x ``group`` episodes and makes ``minibatches`` optimiser steps on them (or, with
+    ``minibatch_rows``, as many as that size of a mini-batch asks for).
 
     ``learning_rate`` rises linearly over ``lr_warmup`` updates and stays; ``micro_tokens`` bounds the padded
     tokens of one forward pass and changes no result; ``old_logprobs``: as sampled (free) or recomputed once
@@ -69,6 +70,7 @@ class TrainSection(Section):
     weight_decay: float = 0.01
     clip_norm: float = Field(1.0, gt=0)
     minibatches: int = Field(4, ge=1)
+    minibatch_rows: int = Field(0, ge=0)
     micro_tokens: int = Field(16384, ge=1)
     old_logprobs: Literal["sampled", "recomputed"] = "recomputed"
     checkpoint_every: int = Field(10, ge=1)

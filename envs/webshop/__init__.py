@@ -13,4 +13,6 @@ KIND = EnvironmentKind(
         "faithful": ("train", "test"),
         "fixed": ("strict-train", "test"),
     },
+    # SEED's scripts: mean-only advantages
+    scales={"paper": {"train": {"minibatch_rows": 64}, "advantage": {"scale": "none"}}},
 )

@@ -192,7 +192,9 @@ class Trainer:
             group["lr"] = rate
         sums: dict[str, float] = {}
         lengths = [x.length for x in rows.samples]
-        parts = minibatches(rows, trainable(rows, self.p.method), s.minibatches, f"{self.seed}/step/{u}")
+        index = trainable(rows, self.p.method)
+        count = math.ceil(len(index) / s.minibatch_rows) if s.minibatch_rows else s.minibatches
+        parts = minibatches(rows, index, count, f"{self.seed}/step/{u}")
         trained = 0
         for part in parts:
             total = totals(rows, part)
@@ -232,17 +234,18 @@ class Trainer:
                 check_episode(p.env, rebuilder, episode)  # a leak ends the run before it makes a number
             p.store.append_episode(stream, to_record(episode, "eval", u))
 
-        with Costs(p.store, u).stage("evaluation") as cost:
-            # a block is replayed whole: its batch, and so its last bits, are those of an uninterrupted run
-            episodes = p.engine.play(
-                p.env,
-                p.backbone.actor(p.config.eval.temperature),
-                [j for part in owed for j in part],
-                self.settings.block,
-                write,
-            )
-            tokens = sum(t.prompt_tokens + t.new_tokens for e in episodes for t in e.turns[-1:])
-            cost(tokens, p.backbone.flops(tokens, False))
+        if owed:
+            with Costs(p.store, u).stage("evaluation") as cost:
+                # a block is replayed whole: its batch, and so its last bits, are those of an uninterrupted run
+                episodes = p.engine.play(
+                    p.env,
+                    p.backbone.actor(p.config.eval.temperature),
+                    [j for part in owed for j in part],
+                    self.settings.block,
+                    write,
+                )
+                tokens = sum(t.prompt_tokens + t.new_tokens for e in episodes for t in e.turns[-1:])
+                cost(tokens, p.backbone.flops(tokens, False))
         records = p.store.records(stream)
         metrics = {
             "update": u,
