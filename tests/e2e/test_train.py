@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter
 from pathlib import Path
@@ -35,7 +36,8 @@ def configured(model: Path, method: str = "grpo", over: dict | None = None, **mo
 def seed_run(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """SEED whose warm-up is long enough for the toy model to write skills."""
     warm_up = {"tasks": 6, "repeats": 3, "epochs": 24, "batch": 6, "learning_rate": 1e-2}
-    config = configured(model, "seed", {"method": {"options": {"warm_up": warm_up}}})
+    over = {"method": {"options": {"warm_up": warm_up}}, "train": {"learning_rate": 1e-3}}
+    config = configured(model, "seed", over)
     return train(config, tmp_path_factory.mktemp("runs") / "seed", 1, lambda m: None)
 
 
@@ -149,7 +151,7 @@ def test_recomputed_and_sampled_old_log_probabilities_agree_on_the_first_step(
         config = configured(model, updates=1, over={"train": {"minibatches": 1, "old_logprobs": old}})
         seen[old] = []
         train(config, tmp_path / old, 1, seen[old].append)
-    a, b = ([m for m in seen[k] if "loss_pg" in m][0] for k in ("sampled", "recomputed"))
+    a, b = (next(m for m in seen[k] if "loss_pg" in m) for k in ("sampled", "recomputed"))
     for name in ("loss_pg", "loss_kl", "loss_entropy", "grad_norm"):
         assert a[name] == pytest.approx(b[name], rel=1e-3, abs=1e-5)
 
@@ -204,7 +206,7 @@ def test_a_run_in_which_everything_breaks_ends_and_says_so(method: str, model: P
 @pytest.mark.parametrize("episodes", [0, -1])
 def test_a_repeat_count_below_one_is_refused_before_anything_starts(episodes: int, model: Path) -> None:
     """BR-056."""
-    with pytest.raises(ConfigError, match="eval.episodes"):
+    with pytest.raises(ConfigError, match=r"eval\.episodes"):
         configured(model, over={"eval": {"episodes": episodes}})
 
 
@@ -271,7 +273,7 @@ def test_smaller_data_fractions_are_subsets_of_larger_ones() -> None:
     """Table 6: nested under one seed, different under another."""
     parts = [training_subset(tasks(), f, 3) for f in (0.2, 0.4, 0.6, 0.8, 1.0)]
     assert [len(p) for p in parts] == [2, 3, 4, 5, 6]
-    for small, large in zip(parts, parts[1:], strict=False):
+    for small, large in itertools.pairwise(parts):
         assert {t.id for t in small} < {t.id for t in large}
     assert any({t.id for t in training_subset(tasks(), 0.4, s)} != {t.id for t in parts[1]} for s in range(5))
 
