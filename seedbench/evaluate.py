@@ -81,7 +81,10 @@ def open_final(run: Run) -> Backbone:
     # a checkpoint is a whole model folder: it is read instead of the weights the run began with
     options = {**(run.config["backbone"].get("options") or {}), "path": str(place)}
     section = BackboneSection(name=run.config["backbone"]["name"], options=options)
-    return load_backbone(section, run.config["env"]["name"])
+    backbone = load_backbone(section, run.config["env"]["name"])
+    method = make_method(validated(MethodSection, run.config["method"], "method"))
+    backbone.skill_position = getattr(method, "skill_position", "prefix")
+    return backbone
 
 
 def final_block(

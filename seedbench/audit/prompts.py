@@ -29,7 +29,7 @@ def prompt_faults(env: Environment, rebuilder: Rebuilder, episode: Episode) -> I
     for i, turn in enumerate(episode.turns):
         if not turn.prompt_sha256:
             yield f"{where(episode, i)}: the policy recorded no hash of its prompt."
-        elif rebuilder.sha256(env, episode.history(i), skill) != turn.prompt_sha256:
+        elif turn.prompt_sha256 not in rebuilder.hashes(env, episode.history(i), skill):
             yield f"{where(episode, i)}: the model was fed another prompt than ordinary history gives."
 
 

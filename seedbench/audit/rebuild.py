@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from seedbench.errors import SeedbenchError
 from seedbench.types import Environment, History
 
-#: (environment, history, text of a declared skill or None) -> hash of the prompt
-Hash = Callable[[Environment, History, str | None], str]
+#: (environment, history, text of a declared skill or None) -> hashes of the prompts that this may give: one
+#: for ordinary history, one per position in which methods may declare a skill
+Hashes = Callable[[Environment, History, str | None], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Rebuilder:
 
     name: str
     transcript: bool
-    sha256: Hash
+    hashes: Hashes
 
 
 #: What a rebuilder is made from: the backbone's options, and the folders in which its tokenizer may lie.
@@ -60,10 +61,10 @@ def tiny(options: Mapping[str, Any], folders: Sequence[Path]) -> Rebuilder | Non
     if tok is None:
         return None
 
-    def sha256(environment: Environment, history: History, skill: str | None) -> str:
-        return ids_sha256(prompt_ids(tok, history, skill))
+    def hashes(environment: Environment, history: History, skill: str | None) -> tuple[str, ...]:
+        return (ids_sha256(prompt_ids(tok, history, skill)),)
 
-    return Rebuilder("tiny", True, sha256)
+    return Rebuilder("tiny", True, hashes)
 
 
 def chat(options: Mapping[str, Any], folders: Sequence[Path]) -> Rebuilder | None:
@@ -78,7 +79,7 @@ def chat(options: Mapping[str, Any], folders: Sequence[Path]) -> Rebuilder | Non
 
     from seedbench.policies.hf.options import HfOptions
     from seedbench.policies.hf.text import ChatText, truncated
-    from seedbench.prompt import with_skill
+    from seedbench.prompt import SkillPosition, with_skill
 
     settings = HfOptions(**options)
     tokenizer = AutoTokenizer.from_pretrained(place, local_files_only=True)
@@ -86,14 +87,15 @@ def chat(options: Mapping[str, Any], folders: Sequence[Path]) -> Rebuilder | Non
     known = json.loads((place / "config.json").read_text()).get("max_position_embeddings", 0)
     room = min(settings.max_prompt_tokens, (settings.context or known) - settings.max_new_tokens)
 
-    def sha256(environment: Environment, history: History, skill: str | None) -> str:
-        messages = environment.render(history)
+    def hashes(environment: Environment, history: History, skill: str | None) -> tuple[str, ...]:
+        plain = environment.render(history)
+        versions = [plain]
         if skill is not None:
-            messages = with_skill(messages, skill, settings.skill_position, history.instruction)
-        ids = text.prompt(messages)
-        return ids_sha256(truncated(ids, room, settings.truncation) or ids)
+            versions = [with_skill(plain, skill, p, history.instruction) for p in get_args(SkillPosition)]
+        prompts = [text.prompt(messages) for messages in versions]
+        return tuple(ids_sha256(truncated(ids, room, settings.truncation) or ids) for ids in prompts)
 
-    return Rebuilder("chat template", False, sha256)
+    return Rebuilder("chat template", False, hashes)
 
 
 def _holds_chat_model(folder: Path) -> bool:

@@ -17,7 +17,7 @@ from seedbench.types import Episode, Observation
 from tests.red_team import backbone, environment, evaluation, tokenizer
 
 REBUILDER = Rebuilder(
-    "tiny", True, lambda env, history, skill: ids_sha256(prompt_ids(tokenizer(), history, skill))
+    "tiny", True, lambda env, history, skill: (ids_sha256(prompt_ids(tokenizer(), history, skill)),)
 )
 
 
