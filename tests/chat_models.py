@@ -21,6 +21,7 @@ from seedbench.types import (
     Task,
 )
 
+torch.set_num_threads(1)  # threads of a tiny model only wait for one another
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"

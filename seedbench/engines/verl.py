@@ -100,6 +100,7 @@ def overrides(config: RunConfig) -> list[str]:
         f"{rollout}.n": train.group,
         f"{rollout}.temperature": train.temperature,
         f"{rollout}.val_kwargs.temperature": config.eval.temperature,
+        f"{rollout}.val_kwargs.do_sample": config.eval.temperature > 0,
         f"{actor}.ppo_mini_batch_size": max(1, train.tasks // train.minibatches),
         f"{actor}.optim.lr": train.learning_rate,
         f"{actor}.optim.weight_decay": train.weight_decay,
