@@ -19,7 +19,7 @@ from seedbench.config import RunConfig
 from seedbench.engines.local import LocalEngine
 from seedbench.errors import ConfigError, DataCorrupt
 from seedbench.records import to_record
-from seedbench.rollout import Job, blocks, derive_seed
+from seedbench.rollout import Job, blocks, derive_seed, evaluation_job
 from seedbench.store import RunStore
 from seedbench.train.backbone import Backbone
 from seedbench.train.batch import (
@@ -244,7 +244,7 @@ class Trainer:
                     self.settings.block,
                     write,
                 )
-                tokens = sum(t.prompt_tokens + t.new_tokens for e in episodes for t in e.turns[-1:])
+                tokens = sum(x.length for x in p.backbone.samples(episodes, p.env))
                 cost(tokens, p.backbone.flops(tokens, False))
         records = p.store.records(stream)
         metrics = {
@@ -261,13 +261,7 @@ class Trainer:
     def _panel_jobs(self, skills: bool) -> list[Job]:
         plays = self.p.config.eval.episodes
         return [
-            Job(
-                task,
-                derive_seed(self.seed, "eval", task.id, r),
-                derive_seed("panel", task.id, r),
-                r,
-                self.p.env.bank(task.public.group) if skills else None,
-            )
+            evaluation_job(task, self.seed, r, self.p.env.bank(task.public.group) if skills else None)
             for task, repeat in self.p.panel
             for r in range(repeat * plays, (repeat + 1) * plays)
         ]
