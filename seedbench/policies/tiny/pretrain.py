@@ -129,9 +129,11 @@ class _Batch:
 def _batches(material: Material, tok: TinyTokenizer, recipe: Recipe) -> Iterator[_Batch]:
     """Endless batches: rows of some chunks pooled, sorted by length, cut to the token budget, shuffled."""
     made, steps = 0, 0
-    for chunks in _pools(
-        material, tok, recipe.workers, lambda: WORLD if steps < recipe.world_steps else HABITS
-    ):
+
+    def mix() -> Mix:
+        return WORLD if steps < recipe.world_steps else HABITS
+
+    for chunks in _pools(material, tok, recipe.workers, mix):
         rows: list[Sample | WriteRow] = [r for c in chunks for r in (*c.act, *c.write)]
         lengths = [_length(r) for r in rows]
         batches = list(micro_batches(lengths, range(len(rows)), recipe.tokens))
