@@ -18,7 +18,6 @@ from seedbench.config import (
     validated,
 )
 from seedbench.engines.local import LocalEngine
-from seedbench.errors import SeedbenchError
 from seedbench.jsonl import write_json
 from seedbench.manifest import build_manifest, panel_record
 from seedbench.panel import Panel, assert_disjoint
@@ -110,8 +109,8 @@ def prompt_sha256(env: Environment) -> str:
     return hashlib.sha256(env.spec.fingerprint.encode()).hexdigest()
 
 
-def train(config: RunConfig, folder: Path, workers: int, report: Report) -> Path:
-    """Train and evaluate; continue where an earlier call stopped. Returns the run folder.
+def train(config: RunConfig, folder: Path, workers: int, report: Report, resume: bool = True) -> Path:
+    """Train and evaluate; with ``resume``, continue where an earlier call stopped. Returns the run folder.
 
     Raises what :mod:`seedbench.errors` names; on Ctrl-C the folder is left resumable.
     """
@@ -134,7 +133,7 @@ def train(config: RunConfig, folder: Path, workers: int, report: Report) -> Path
     policy = {"name": config.method.name, "privileged": False, "trained": True}
     manifest = manifest_of(setting, model, policy, config.seed, config.eval.episodes)
     engine = LocalEngine(workers)
-    with RunStore.create(folder, config.model_dump(mode="json"), manifest, resume=folder.exists()) as store:
+    with RunStore.create(folder, config.model_dump(mode="json"), manifest, resume=resume) as store:
         parts = Parts(setting.env, backbone, method, config, store, engine, setting.tasks, setting.entries)
 
         def start() -> None:
@@ -159,7 +158,7 @@ def train(config: RunConfig, folder: Path, workers: int, report: Report) -> Path
                 "interrupted", 0, config.train.updates, "stopped by the user; run again to resume"
             )
             raise
-        except SeedbenchError as error:
+        except Exception as error:
             store.set_status("failed", 0, config.train.updates, str(error))
             raise
         store.set_status("finished", config.train.updates, config.train.updates)

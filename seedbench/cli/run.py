@@ -27,6 +27,9 @@ def run(
     settings: Options = None,
     out: Out = Path("runs"),
     workers: Workers = 0,
+    resume: Annotated[
+        bool, typer.Option("--resume/--fresh", help="continue a run that exists, or refuse to touch it")
+    ] = True,
     policy: Annotated[
         str, typer.Option(help="evaluate this policy without training (random, oracle ...)")
     ] = "",
@@ -54,7 +57,7 @@ def run(
     for number, resolved in enumerate(configs, 1):
         folder = out / run_name(resolved)
         with Display(resolved, folder, number, len(configs)) as display:
-            folders.append(train(resolved, folder, workers or _cores(), display.report))
+            folders.append(train(resolved, folder, workers or _cores(), display.report, resume))
     typer.echo("")
     typer.echo(render(table1(folders), "terminal"))
     for folder in folders:
