@@ -192,14 +192,14 @@ class Trainer:
             group["lr"] = rate
         sums: dict[str, float] = {}
         lengths = [x.length for x in rows.samples]
-        index = trainable(rows, self.p.method)
-        count = math.ceil(len(index) / s.minibatch_rows) if s.minibatch_rows else s.minibatches
-        parts = minibatches(rows, index, count, f"{self.seed}/step/{u}")
+        moving = set(trainable(rows, self.p.method))
+        count = math.ceil(len(rows) / s.minibatch_rows) if s.minibatch_rows else s.minibatches
+        parts = minibatches(rows, range(len(rows)), count, f"{self.seed}/step/{u}")
         trained = 0
         for part in parts:
-            total = totals(rows, part)
+            total = totals(rows, part)  # rows that move nothing are not computed, and count in every mean
             self.optimizer.zero_grad(set_to_none=True)
-            for batch in micro_batches(lengths, part, s.micro_tokens):
+            for batch in micro_batches(lengths, [i for i in part if i in moving], s.micro_tokens):
                 loss = self.p.method.loss(loss_batch(self.p.backbone, rows, batch, total, u))
                 loss.value.backward()
                 trained += sum(lengths[i] for i in batch)
