@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from seedbench.errors import EpisodeOver
+from seedbench.errors import ConfigError, EpisodeOver
 from seedbench.panel import Panel
 from seedbench.parsing import parse_tagged
 from seedbench.registry import ENVIRONMENTS
@@ -60,6 +60,8 @@ class Boxes:
         return SPLITS
 
     def tasks(self, split: str) -> Sequence[Task]:
+        if split not in SPLITS:
+            raise ConfigError(f"Boxes has no split '{split}'.")
         made = []
         for i in range(SPLITS[split]):
             payload = (THINGS[i % len(THINGS)], 1 + i % 3)

@@ -15,11 +15,10 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built without isolation by the declared build back end."""
-    build = pytest.importorskip("hatchling.build")
+    pytest.importorskip("hatchling")
     out = tmp_path_factory.mktemp("wheel")
     code = f"import hatchling.build as b; print(b.build_wheel({str(out)!r}))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert build is not None
     assert done.returncode == 0, done.stderr
     (made,) = out.glob("*.whl")
     return made
@@ -63,8 +62,9 @@ def test_the_metadata_names_the_command_and_the_python_versions(wheel: Path, nam
         (meta,) = [n for n in names if n.endswith(".dist-info/METADATA")]
         text = archive.read(meta).decode()
     assert "Requires-Python: <3.14,>=3.10" in text
-    for heavy in ("datasets", "spacy", "gym=="):
-        assert f"Requires-Dist: {heavy}" not in text
+    core = [line for line in text.splitlines() if line.startswith("Requires-Dist") and "extra ==" not in line]
+    for heavy in ("datasets", "spacy", "faiss", "pyserini", "alfworld", "textworld"):
+        assert not [line for line in core if heavy in line]
 
 
 def test_the_wheel_works_without_the_checkout(wheel: Path, tmp_path: Path) -> None:
@@ -76,8 +76,7 @@ def test_the_wheel_works_without_the_checkout(wheel: Path, tmp_path: Path) -> No
         "from seedbench.registry import ENVIRONMENTS, METHODS\n"
         "print(seedbench.__file__); print(g.__file__)\n"
         "print(*ENVIRONMENTS.names()); print(*METHODS.names())\n"
-        "kind = ENVIRONMENTS.get('alfworld'); print(kind.make(kind.options()).spec.name)\n"
-        "import importlib.util as u; print(u.find_spec('envs'), u.find_spec('baselines'))"
+        "kind = ENVIRONMENTS.get('alfworld'); print(kind.make(kind.options()).spec.name)"
     )
     done = subprocess.run(
         [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r})\n" + code],
@@ -87,13 +86,12 @@ def test_the_wheel_works_without_the_checkout(wheel: Path, tmp_path: Path) -> No
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    core, method, environments, methods, made, top = done.stdout.splitlines()
+    core, method, environments, methods, made = done.stdout.splitlines()
     assert core.startswith(str(tmp_path))
     assert method.startswith(str(tmp_path))
     assert {"alfworld", "search_qa", "webshop"} <= set(environments.split())
     assert {"grpo", "seed", "sdar"} <= set(methods.split())
     assert made == "alfworld"
-    assert top == "None None"
 
 
 def test_no_file_of_the_product_names_this_machine() -> None:

@@ -170,6 +170,26 @@ def test_micro_batches_bound_memory_and_change_no_result(budget: int, model: Pat
         assert update[name] == pytest.approx(expected[name], rel=1e-3, abs=1e-4), name
 
 
+def test_leaving_out_rows_without_signal_is_only_a_saving(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """BR-007, BR-012: with no KL and no entropy, flat groups need no forward pass; means still count them."""
+    from seedbench.train import trainer
+
+    over = {
+        "method": {"options": {"objective": {"kl": 0.0, "entropy": 0.0}}},
+        "train": {"tasks": 6, "minibatches": 1},
+    }
+    seen: dict[str, list[dict]] = {"short": [], "full": []}
+    train(configured(model, updates=1, over=over), tmp_path / "short", 1, seen["short"].append)
+    monkeypatch.setattr(trainer, "trainable", lambda rows, method: list(range(len(rows))))
+    train(configured(model, updates=1, over=over), tmp_path / "full", 1, seen["full"].append)
+    short, full = (next(m for m in seen[k] if "loss_pg" in m) for k in ("short", "full"))
+    assert 0 < short["zero_std_groups"] < 1
+    assert short["loss_pg"] == pytest.approx(full["loss_pg"], rel=1e-5)
+    assert short["grad_norm"] == pytest.approx(full["grad_norm"], rel=1e-4)
+
+
 def test_an_environment_error_in_training_costs_one_episode(model: Path, tmp_path: Path) -> None:
     """BR-013, BR-051."""
     seen: list[dict] = []
