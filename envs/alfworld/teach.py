@@ -34,6 +34,8 @@ __all__ = [
 
 #: Worlds a warm start practises in, with their weights: small rooms, and larger ones like the official ones.
 WORLDS = (({"size": "small"}, 0.5), ({"size": "medium"}, 0.25), ({"size": "large"}, 0.25))
+#: Optimiser steps behind the shipped weights: on clean demonstrations, then on the mix.
+RECIPE = {"world_steps": 1300, "habit_steps": 900}
 SPLIT = "mini-train"
 
 

@@ -30,6 +30,8 @@ CLEAN = 0.0
 FLAWED = 0.65
 #: Worlds a warm start practises in, with their weights; the default world (seed 0) stays unseen.
 WORLDS = tuple(({"world_seed": seed}, 0.125) for seed in range(1, 9))
+#: Optimiser steps behind the shipped weights: on clean demonstrations, then on the mix.
+RECIPE = {"world_steps": 1200, "habit_steps": 1100}
 SPLIT = "mini-train"
 _MAX_SKILL_WORDS = 25
 #: Words of actions, results, skills and their summaries.

@@ -33,6 +33,8 @@ __all__ = [
 
 #: Catalogues a warm start practises in, with their weights; the default one (seed 0) stays unseen.
 WORLDS = tuple(({"catalogue_seed": seed}, 0.125) for seed in range(1, 9))
+#: Optimiser steps behind the shipped weights: on clean demonstrations, then on the mix.
+RECIPE = {"world_steps": 600, "habit_steps": 700}
 SPLIT = "mini-train"
 _OTHER_WORDS = (
     "i want under page of seen results no chosen thank for shopping description features prev next now "
