@@ -60,13 +60,13 @@ class Spacy:
 
     def __init__(self) -> None:
         self._tag, self.name = _load_spacy()
-        self.of = lru_cache(maxsize=100_000)(self._of)  # type: ignore[method-assign]
-
-    def _of(self, product: Product) -> Sequence[str]:
-        return [t.text.lower() for t in self._tag(product.title) if t.pos_ in ("NOUN", "PROPN")]
+        self._remembered = lru_cache(maxsize=100_000)(self._nouns)
 
     def of(self, product: Product) -> Sequence[str]:
-        return self._of(product)
+        return self._remembered(product.title)
+
+    def _nouns(self, title: str) -> tuple[str, ...]:
+        return tuple(t.text.lower() for t in self._tag(title) if t.pos_ in ("NOUN", "PROPN"))
 
 
 def _load_spacy() -> tuple[Any, str]:

@@ -138,3 +138,16 @@ def test_oracle_buys_right_in_the_fixed_shop(folder, goals):
         while not (result := session.step(Action(session.oracle()))).terminated:
             assert not result.truncated, task.id
         assert session.outcome().success, task.id
+
+
+@pytest.mark.reference
+def test_spacy_gives_the_nouns_of_the_frozen_table(folder, faithful):
+    pytest.importorskip("spacy", reason="needs the extra 'webshop'")
+    from seedbench.envs.webshop.nouns import Spacy
+
+    tagger = Spacy()
+    frozen = json.loads((folder / "title_nouns_en_core_web_sm_3.8.0.json").read_text())
+    if not tagger.name.endswith("3.8.0"):
+        pytest.skip(f"the table was made with model 3.8.0, here is {tagger.name}")
+    for product in faithful.world.shop.products[::5]:
+        assert list(tagger.of(product)) == frozen[product.asin], product.title
