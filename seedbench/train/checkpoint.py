@@ -68,8 +68,8 @@ def verify(folder: Path) -> None:
     """Raise :class:`CheckpointCorrupt` when a file is missing or its hash differs."""
     cure = f"Delete {folder} and run again: it resumes from the checkpoint before it."
     try:
-        listed = json.loads((folder / "files.json").read_text())["sha256"]
-    except (OSError, ValueError, KeyError) as error:
+        listed = dict(json.loads((folder / "files.json").read_text())["sha256"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointCorrupt(f"Checkpoint {folder} has no readable file list ({error}). {cure}") from error
     for name, digest in listed.items():
         path = folder / name
