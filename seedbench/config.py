@@ -9,7 +9,15 @@ import sys
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    TypeAdapter,
+    ValidationError,
+    model_serializer,
+)
 
 from seedbench.errors import ConfigError
 from seedbench.registry import ENVIRONMENTS, METHODS, did_you_mean
@@ -87,6 +95,8 @@ class EvaluationSection(Section):
 
 
 class RunConfig(Section):
+    """``label`` is the row name a study gives this arm; empty, it is left out of the record."""
+
     env: EnvSection
     method: MethodSection
     backbone: BackboneSection = BackboneSection()
@@ -94,6 +104,11 @@ class RunConfig(Section):
     seed: int = Field(0, ge=0)
     train: TrainSection = TrainSection()
     eval: EvaluationSection = EvaluationSection()
+    label: str = ""
+
+    @model_serializer(mode="wrap")
+    def _without_empty_label(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {k: v for k, v in write(self).items() if k != "label" or v}
 
     def canonical(self) -> str:
         """JSON with sorted keys; equal configurations give equal text on every machine."""

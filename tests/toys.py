@@ -31,7 +31,7 @@ from seedbench.types import (
 )
 
 THINGS = ("key", "coin", "ring", "map", "pen", "cup")
-SPLITS = {"train": 6, "test": 4}
+SPLITS = {"train": 6, "test": 4, "other": 5}
 
 
 class Options(BaseModel):

@@ -20,6 +20,7 @@ COMMANDS = {
     "show": ("seedbench.cli.report:show", "Print one episode of a run, with its skill."),
     "verdict": ("seedbench.cli.report:verdict", "Does run A improve on run B, and at what cost?"),
     "figures": ("seedbench.cli.report:figures", "Draw learning curves and cost figures as SVG."),
+    "study": ("seedbench.cli.study:study", "Plan, run, watch and report many runs from one file."),
     "leaderboard": ("seedbench.cli.report:leaderboard", "Build, extend or verify a leaderboard."),
     "audit": ("seedbench.cli.audit:audit", "Prove that a run acted on ordinary history only."),
     "diagnose": ("seedbench.cli.audit:diagnose", "Do the skills of a SEED run deserve belief?"),

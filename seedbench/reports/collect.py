@@ -205,10 +205,13 @@ def _names(method: str, members: Sequence[Evaluation]) -> list[str]:
     options = [e.options for e in members]
     keys = sorted({k for o in options for k in o})
     differ = [k for k in keys if len({canonical_json(o.get(k)) for o in options}) > 1 and k != "label"]
+    labels = [str(e.run.config.get("label") or "") for e in members]
     out = []
-    for e, o in zip(members, options, strict=True):
+    for label, o in zip(labels, options, strict=True):
         shown = ", ".join(f"{k.rpartition('.')[2]}={o.get(k)}" for k in differ)
-        out.append(str(e.run.config.get("label") or (f"{method} ({shown})" if shown else method)))
+        name = label + STAR * method.endswith(STAR) if label else method
+        # a label that names one arm needs no settings; without one, or shared by several, they tell apart
+        out.append(f"{name} ({shown})" if shown and (not label or labels.count(label) > 1) else name)
     return out
 
 

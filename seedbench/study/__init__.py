@@ -1,0 +1,1 @@
+"""Studies: many runs from one declarative file, planned, executed, watched and reported."""
