@@ -115,6 +115,16 @@ class WebShop:
     def bank(self, group: str) -> Skill:
         return bank(group, self.groups)
 
+    def overlap(self, panel: str) -> list[str]:
+        """One sentence per other split: how many products it shares with the panel."""
+        return self.world.overlap(panel)
+
+    def serve(self, host: str, port: int) -> None:
+        """The shop as web pages, goals of the variant's evaluation split (``seedbench play webshop --web``)."""
+        from seedbench.envs.webshop.site import play
+
+        play(self, "mini-test" if self.options.variant == "mini" else "test", host=host, port=port)
+
     def observe(self, visit: Visit) -> Observation:
         text = (
             layout.compact(visit)

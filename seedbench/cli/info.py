@@ -107,5 +107,8 @@ def panel_show(
     typer.echo(f"training split {setting.split}: {len(setting.tasks):,} tasks, none shared with the panel")
     for group, count in group_counts(t for t, _ in setting.entries).items():
         typer.echo(f"  {group:<36} {count}")
+    overlap = getattr(setting.env, "overlap", None)  # for environments whose tasks share more than an id
+    for line in overlap(setting.panel.name) if overlap else ():
+        typer.echo(f"  {line}")
     for line in setting.panel.ids if ids else ():
         typer.echo(line)
