@@ -147,7 +147,7 @@ def test_a_full_disk_ends_the_command_with_4(model: Path, tmp_path: Path) -> Non
         "    return real(fd, data)\n"
         "os.write = write\n" + MAIN
     )
-    line = command(model, tmp_path)
+    line = command(model, tmp_path, "--workers", "1")
     line[2] = code
     done = subprocess.run(line, env=environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 4, done.stderr
