@@ -189,7 +189,8 @@ def terminal(table: Table, width: int | None = None) -> str:
             console.print()
             console.print(block.title, markup=False, highlight=False)
             for part in _by_group(block):
-                console.print(_upright(part) if _width(part) <= console.width else _sideways(part))
+                for piece in _fitting(part, console.width):
+                    console.print(piece)
             for note in block.notes:
                 if note.rstrip(".") != block.title:
                     console.print(f"  {note}", markup=False, highlight=False)
@@ -204,8 +205,12 @@ def _by_group(block: Block) -> list[Block]:
     return [Block(block.title, block.labels, tuple(columns), block.rows) for _, columns in groups]
 
 
+_SENTENCE = 40  # characters: longer entries are text to be wrapped, not numbers
+
+
 def _spoken(cell: Cell | None, column: Column) -> str:
-    return format_cell(cell, column).replace(", ", ",")  # so that an interval is not broken
+    text = format_cell(cell, column)
+    return text if column.unit == "text" else text.replace(", ", ",")  # so that an interval is not broken
 
 
 def _width(block: Block) -> int:
@@ -218,6 +223,28 @@ def _width(block: Block) -> int:
         for c in block.columns
     ]
     return sum(w + 3 for w in heads + columns) + 1
+
+
+def _fitting(block: Block, width: int) -> list[Any]:
+    """Upright if it fits or holds sentences (they wrap); else on its side, as many rows at a time as fit."""
+    entries = [_spoken(r.cells.get(c.key), c) for r in block.rows for c in block.columns]
+    if _width(block) <= width or max(map(len, entries), default=0) > _SENTENCE:
+        return [_upright(block)]
+    heads = [block.labels[0], *block.labels[1:], *(c.title for c in block.columns)]
+    room, pieces, taken = width - max(map(len, heads)) - 4, [], 0
+    while taken < len(block.rows):
+        count, used = 0, 0
+        for row in block.rows[taken:]:
+            used += 3 + max(
+                [*map(len, row.labels), *(len(_spoken(row.cells.get(c.key), c)) for c in block.columns)]
+            )
+            if count and used > room:
+                break
+            count += 1
+        rows = block.rows[taken : taken + count]
+        pieces.append(_sideways(Block(block.title, block.labels, block.columns, rows)))
+        taken += count
+    return pieces
 
 
 def _framed(block: Block) -> Any:
@@ -235,7 +262,7 @@ def _upright(block: Block) -> Any:
     for head in block.labels:
         out.add_column(Text(head))
     for column in block.columns:
-        out.add_column(Text(column.title), justify="right")
+        out.add_column(Text(column.title), justify="left" if column.unit == "text" else "right")
     for row in block.rows:
         out.add_row(*(Text(label) for label in row.labels), *(_entry(row, c) for c in block.columns))
     return out
