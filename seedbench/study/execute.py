@@ -6,6 +6,7 @@ finished run is never started again; everything else continues from its newest c
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import os
 import signal
@@ -77,12 +78,13 @@ def _locked(folder: StudyFolder) -> Any:
 
 
 class _Crew:
-    """The children at work. A child is a fork where the system has that: weights of torch are read once."""
+    """The children at work: forks where the system has them."""
 
     def __init__(self, folder: StudyFolder, jobs: int, report: Report) -> None:
         self.folder, self.jobs, self.report = folder, max(1, jobs), report
         forks = "fork" in multiprocessing.get_all_start_methods()
         self.context = multiprocessing.get_context("fork" if forks else "spawn")
+        importlib.import_module("seedbench.train.trainer")  # once here, not once in every fork
         self.waiting = folder.owed()
         self.total = len(self.waiting)
         self.at_work: dict[str, tuple[BaseProcess, Planned, float, int]] = {}
