@@ -38,7 +38,7 @@ def whole(model: Path, tmp_path_factory: pytest.TempPathFactory) -> dict:
 
 
 def command(model: Path, out: Path, *more: str) -> list[str]:
-    settings = ["train.updates=40", "train.tasks=3", "train.group=3", "train.minibatches=2", "train.block=4"]
+    settings = ["train.updates=12", "train.tasks=3", "train.group=3", "train.minibatches=2", "train.block=4"]
     settings += ["train.checkpoint_every=1", "eval.every=1", f"backbone.options.path={model}"]
     options = [x for s in settings for x in ("-o", s)]
     start = [sys.executable, "-c", MAIN, str(Path(toys.__file__).parent)]
@@ -72,7 +72,7 @@ def test_ctrl_c_exits_with_130_and_the_same_command_resumes(
     (folder,) = tmp_path.iterdir()
     assert Run(folder).status["state"] == "interrupted"
     done = len([m for m in Run(folder).metrics() if "evaluation" not in m])
-    assert 2 <= done < 40
+    assert 2 <= done < 12
     again = subprocess.run(
         [*command(model, tmp_path), "--workers", workers],
         env=environment(),
@@ -83,7 +83,7 @@ def test_ctrl_c_exits_with_130_and_the_same_command_resumes(
     assert again.returncode == 0, again.stderr
     assert Run(folder).status["state"] == "finished"
     updates = [m["update"] for m in Run(folder).metrics() if "evaluation" not in m]
-    assert updates == list(range(40))
+    assert updates == list(range(12))
 
 
 def full_disk(after: int) -> Callable[..., int]:
