@@ -1,0 +1,44 @@
+"""Every measured study in the repository: its tables are what its records give, and its runs pass the audit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from seedbench.audit.runs import audit_run
+from seedbench.reports.builders import table1
+from seedbench.store import Run
+from seedbench.tables import render
+
+ROOT = Path(__file__).resolve().parent.parent.parent / "results" / "measured"
+STUDIES = sorted(p.parent for p in ROOT.glob("*/table1.md"))
+RUNS = sorted(p.parent for p in ROOT.glob("*/runs/*/config.json"))
+
+
+def test_there_is_a_study() -> None:
+    assert STUDIES and RUNS
+
+
+@pytest.mark.parametrize("study", STUDIES, ids=lambda p: p.name)
+@pytest.mark.parametrize(("form", "file"), [("markdown", "table1.md"), ("csv", "table1.csv")])
+def test_tables_are_what_the_records_give(study: Path, form: str, file: str) -> None:
+    made = render(table1(sorted((study / "runs").iterdir())), form)
+    assert made == (study / file).read_text(encoding="utf-8")
+
+
+def test_runs_were_made_from_committed_code() -> None:
+    for path in RUNS:
+        git = Run(path).manifest["git"]
+        assert git is not None and not git["dirty"], path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("run", RUNS, ids=lambda p: p.name)
+def test_runs_pass_the_audit(run: Path, shared_data, monkeypatch: pytest.MonkeyPatch) -> None:
+    variant = Run(run).config["env"]["options"].get("variant", "mini")
+    if variant != "mini":
+        name = Run(run).config["env"]["name"]
+        monkeypatch.setenv(f"{name.upper()}_DATA", str(shared_data(name)))
+    report = audit_run(run)
+    assert report.ok, "\n".join(report.lines())
