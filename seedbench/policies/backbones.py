@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os
 from importlib.resources import files
 from pathlib import Path
 
@@ -56,9 +55,3 @@ def _tiny(section: BackboneSection, environment: str) -> Backbone:
             f"'seedbench pretrain tiny --env {environment}'."
         )
     return TinyBackbone.load(folder)
-
-
-def model_places() -> list[Path]:
-    """Folders searched for named models, in order: ``$SEEDBENCH_MODELS``, then the Hugging Face cache."""
-    places = [Path(p) for p in os.environ.get("SEEDBENCH_MODELS", "").split(os.pathsep) if p]
-    return [p.expanduser() for p in places]

@@ -9,13 +9,18 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from seedbench.errors import DataCorrupt, ExtraMissing, ModelMissing
-from seedbench.policies.backbones import model_places
 from seedbench.policies.hf.options import HfOptions
 
 #: Files of a repository that are fetched when a download is allowed: no pickles.
 WANTED = ("*.safetensors", "*.json", "*.txt", "*.model", "*.jinja")
 SMOLLM = "smollm2-135m"
 SMOLLM_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+
+
+def model_places() -> list[Path]:
+    """Folders of ``$SEEDBENCH_MODELS``, in order."""
+    places = os.environ.get("SEEDBENCH_MODELS", "").split(os.pathsep)
+    return [Path(p).expanduser() for p in places if p]
 
 
 def locate(name: str, repo: str, options: HfOptions) -> Path:
