@@ -34,7 +34,11 @@ def export(
     run: Annotated[Path, typer.Argument(help="run folder")],
     out: Annotated[Path, typer.Argument(help="new folder")],
 ) -> None:
-    """Write the newest checkpoint of a run as a Hugging Face folder."""
+    """Write the newest checkpoint of a run as a Hugging Face folder.
+
+    The model loads with AutoModelForCausalLM; load a tiny tokenizer with PreTrainedTokenizerFast, since
+    AutoTokenizer puts Qwen2's own in its place.
+    """
     import shutil
 
     from seedbench.errors import DataMissing, RunConflict
