@@ -58,7 +58,7 @@ class Flaws:
 
 
 CLEAN = Flaws()
-#: About half of mini-train succeeds within 30 steps; what is wrong is mostly habit, not noise.
+#: About three fifths of mini-train succeed within 30 steps; what is wrong is mostly habit, not noise.
 FLAWED = Flaws(
     forget_treatment=0.5,
     stop_at_one=0.5,

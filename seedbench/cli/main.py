@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import functools
 import importlib
@@ -74,8 +75,11 @@ def _command(name: str) -> Any:
 
     module, _, attribute = COMMANDS[name][0].partition(":")
     target = getattr(importlib.import_module(module), attribute)
-    app = target
-    if not isinstance(target, typer.Typer):
+    if isinstance(target, typer.Typer):
+        app = copy.copy(target)  # the group itself stays as its module made it
+        app.registered_commands = [copy.copy(c) for c in target.registered_commands]
+        app.registered_callback = copy.copy(target.registered_callback)
+    else:
         app = typer.Typer(add_completion=False)
         app.command(name)(target)
     app.rich_markup_mode = None

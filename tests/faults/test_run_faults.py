@@ -49,6 +49,11 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
+def listen_to_ctrl_c() -> None:
+    """A test suite started in the background passes on that Ctrl-C is ignored; a person's terminal does not."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_ctrl_c_exits_with_130_and_the_same_command_resumes(
     workers: str, model: Path, tmp_path: Path
@@ -60,6 +65,7 @@ def test_ctrl_c_exits_with_130_and_the_same_command_resumes(
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=listen_to_ctrl_c,
     )
     while not list(tmp_path.glob("*/checkpoints/u00002")):
         assert process.poll() is None, process.communicate()
