@@ -13,7 +13,7 @@ from seedbench.study.folder import StudyFolder
 from seedbench.study.model import load, shipped
 from seedbench.study.report import report
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @pytest.mark.parametrize("name", shipped())
