@@ -59,11 +59,11 @@ def test_the_clean_demonstrator_succeeds(options: dict[str, str], least: float) 
 
 
 def test_flaws_leave_something_to_learn_and_a_skill_mends_them() -> None:
-    """The flawed one succeeds in 50-70 %; a skill about the task, even from a failure, lifts it over 95 %."""
+    """The flawed one succeeds in 55-70 %; a skill about the task, even from a failure, lifts it over 95 %."""
     env = KIND.make(KIND.options())
     tasks = env.tasks("mini-train")[:150]
     flawed = [demonstrate(env, t, FLAWED) for t in tasks]
-    assert 0.5 <= rate(flawed) <= 0.7
+    assert 0.55 <= rate(flawed) <= 0.7
     assert rate([demonstrate(env, t, FLAWED, annotate(e)) for t, e in zip(tasks, flawed, strict=True)]) > 0.95
 
 
