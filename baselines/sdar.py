@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from seedbench.train.advantages import GroupAdvantage
-from seedbench.train.losses import Gate, Loss, LossBatch, PolicyObjective, distillation
+from seedbench.train.losses import Gate, Loss, LossBatch, PolicyObjective, add_distillation
 from seedbench.train.method import Analyst, WarmUp
 from seedbench.types import Episode, Skill, Task
 
@@ -32,12 +32,7 @@ class Sdar:
     gate: Gate = "sigmoid"
 
     def loss(self, batch: LossBatch) -> Loss:
-        base = self.objective(batch)
-        if self.coefficient == 0:
-            return base
-        term, weight = distillation(batch, self.gate, self.beta)
-        terms = {"distil": float(term.detach()), "gate": float(weight)}
-        return Loss(base.value + self.coefficient * term, base.terms | terms)
+        return add_distillation(self.objective(batch), batch, self.coefficient, self.gate, self.beta)
 
     def acting(self, task: Task, analyst: Analyst) -> Skill | None:
         return None

@@ -20,7 +20,7 @@ from typing import ClassVar, Literal
 
 from seedbench.prompt import SkillPosition
 from seedbench.train.advantages import GroupAdvantage
-from seedbench.train.losses import Gate, Loss, LossBatch, PolicyObjective, distillation
+from seedbench.train.losses import Gate, Loss, LossBatch, PolicyObjective, add_distillation
 from seedbench.train.method import Analyst, WarmUp
 from seedbench.types import Episode, Skill, Task
 
@@ -46,12 +46,7 @@ class Seed:
     skill_position: SkillPosition = "after-task"
 
     def loss(self, batch: LossBatch) -> Loss:
-        base = self.objective(batch)
-        if self.coefficient == 0:
-            return base
-        opd, weight = distillation(batch, self.gate, self.beta)
-        terms = {"opd": float(opd.detach()), "gate": float(weight)}
-        return Loss(base.value + self.coefficient * opd, base.terms | terms)
+        return add_distillation(self.objective(batch), batch, self.coefficient, self.gate, self.beta, "opd")
 
     def acting(self, task: Task, analyst: Analyst) -> Skill | None:
         return None

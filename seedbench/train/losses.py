@@ -137,6 +137,21 @@ def distillation(batch: LossBatch, kind: Gate, beta: float) -> tuple[Tensor, Ten
     )
 
 
+def add_distillation(
+    base: Loss, batch: LossBatch, coefficient: float, kind: Gate, beta: float, name: str = "distil"
+) -> Loss:
+    """``base`` plus ``coefficient`` times :func:`distillation`, logged as ``name`` and ``gate``.
+
+    Coefficient 0 returns ``base`` itself, bit for bit.
+    """
+    if coefficient == 0:
+        return base
+    term, weight = distillation(batch, kind, beta)
+    return Loss(
+        base.value + coefficient * term, base.terms | {name: float(term.detach()), "gate": float(weight)}
+    )
+
+
 def reweighted_advantage(
     advantage: Tensor,
     logp_teacher: Tensor,
