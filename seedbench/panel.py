@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from seedbench.errors import LeakFound
-from seedbench.types import Task
+from seedbench.errors import ConfigError, LeakFound
+from seedbench.types import Environment, Task
 
 
 def sha256_lines(lines: Iterable[str]) -> str:
@@ -36,6 +36,31 @@ class Panel:
             out.append((i, seen[i]))
             seen[i] += 1
         return out
+
+
+def find_panel(env: Environment, name: str) -> Panel:
+    """The panel ``name`` of ``env``. ``mini-seen.12`` names at most 12 tasks of ``mini-seen``: a short panel with a
+    name and a hash of its own, so that its numbers never stand beside those of the whole one.
+    """
+    whole, dot, count = name.rpartition(".")
+    if not dot or not count.isdecimal():
+        return env.panel(name)
+    group = {t.id: t.public.group for s in env.splits() for t in env.tasks(s)}
+    return shortened(env.panel(whole), group, int(count))
+
+
+def shortened(panel: Panel, group: Mapping[str, str], count: int) -> Panel:
+    """At most ``count`` distinct tasks in the panel's order; each reporting group in turn gives its next one."""
+    if count < 1:
+        raise ConfigError(f"'{panel.name}.{count}' is a panel without a task. Ask for 1 or more.")
+    ids = list(dict.fromkeys(panel.ids))
+    seen: Counter[str] = Counter()
+    turn = {}
+    for i in ids:
+        turn[i] = seen[group[i]]
+        seen[group[i]] += 1
+    chosen = set(sorted(ids, key=turn.__getitem__)[:count])
+    return Panel.of(f"{panel.name}.{count}", [i for i in ids if i in chosen])
 
 
 def assert_disjoint(train: Iterable[str], evaluation: Iterable[str]) -> None:

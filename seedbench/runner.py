@@ -20,7 +20,7 @@ from seedbench.config import (
 from seedbench.engines.local import LocalEngine
 from seedbench.jsonl import write_json
 from seedbench.manifest import build_manifest, panel_record
-from seedbench.panel import Panel, assert_disjoint
+from seedbench.panel import Panel, assert_disjoint, find_panel
 from seedbench.registry import METHODS
 from seedbench.scales import default_scale, settings_of
 from seedbench.store import RunStore
@@ -76,7 +76,7 @@ def prepare(section: EnvSection) -> Setting:
     """Build the environment and its task lists. Raises :class:`LeakFound` when they share a task."""
     env = make_environment(section)
     split, panel_name = splits_of(section)
-    panel = env.panel(panel_name)
+    panel = find_panel(env, panel_name)
     tasks = env.tasks(split)
     assert_disjoint((t.id for t in tasks), panel.ids)
     home = {t.id: t for s in env.splits() if s != split for t in env.tasks(s)}
