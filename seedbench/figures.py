@@ -18,8 +18,8 @@ from seedbench.errors import ExtraMissing
 from seedbench.jsonl import storage, write_bytes
 from seedbench.reports.builders import Paths, by_setting
 from seedbench.reports.collect import Arm, arms, collect
-from seedbench.reports.costs import curve, training
 from seedbench.reports.layout import describe, title
+from seedbench.reports.spending import curve, training
 
 #: Okabe & Ito's colours, told apart with all common kinds of colour vision; markers tell the rest.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")

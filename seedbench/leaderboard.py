@@ -26,12 +26,13 @@ from seedbench import stats
 from seedbench.errors import ConfigError, DataMissing, SeedbenchError
 from seedbench.jsonl import read_json, storage, write_bytes, write_json
 from seedbench.packing import pack
+from seedbench.panel import find_panel
 from seedbench.reports import reported
 from seedbench.reports.builders import LABELS, by_setting, notes
 from seedbench.reports.collect import Arm, arms, collect, evaluate
 from seedbench.reports.compare import tie_groups
-from seedbench.reports.costs import training
 from seedbench.reports.layout import describe
+from seedbench.reports.spending import training
 from seedbench.store import Run, config_sha256
 from seedbench.tables import Block, Cell, Column, Row, Table, render
 
@@ -105,7 +106,7 @@ def _environment(run: Run) -> tuple[list[str], list[str]]:
     try:
         section = validated(EnvSection, run.config["env"], "environment")
         env = make_environment(section)
-        panels = {n: env.panel(p["name"]) for n, p in run.manifest["panels"].items() if n != "train"}
+        panels = {n: find_panel(env, p["name"]) for n, p in run.manifest["panels"].items() if n != "train"}
     except SeedbenchError as error:
         return [], [f"the environment could not be rebuilt here: {error}"]
     out = []

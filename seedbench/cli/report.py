@@ -28,6 +28,7 @@ def table(
     which: Annotated[str, typer.Argument(help="1, 2, 6, 7, 'tests' or 'costs'.", show_default=False)],
     runs: Runs,
     with_reported: Reported = False,
+    reference: Annotated[str, typer.Option(help="tests: only comparisons with this row.")] = "",
     form: Format = "terminal",
     output: Output = None,
 ) -> None:
@@ -38,13 +39,16 @@ def table(
     from seedbench.reports.costs import cost_table
 
     folders = _folders(runs)
-    others = {"tests": paired_table, "costs": cost_table}
+    if reference and which != "tests":
+        raise ConfigError("--reference belongs to 'seedbench table tests'.")
     if which in BUILDERS:
         made = BUILDERS[which](folders, with_reported)
-    elif which in others:
-        made = others[which](folders)
+    elif which == "tests":
+        made = paired_table(folders, reference)
+    elif which == "costs":
+        made = cost_table(folders)
     else:
-        raise ConfigError(f"There is no table '{which}'. Known: {', '.join([*BUILDERS, *others])}.")
+        raise ConfigError(f"There is no table '{which}'. Known: {', '.join(BUILDERS)}, tests, costs.")
     _write(made, form, output)
 
 

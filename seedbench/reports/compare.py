@@ -1,4 +1,7 @@
-"""Which differences between arms the data support: paired tests on the shared panel, Holm over the family."""
+"""Which differences between arms the data support: paired tests on the shared panel, Holm over the family.
+
+Every pair is compared twice: with its final checkpoints, and where both had spent the same training tokens.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from seedbench.errors import ConfigError
 from seedbench.reports.builders import LABELS, Paths, by_setting
 from seedbench.reports.collect import Arm, arms, collect
 from seedbench.reports.layout import describe
+from seedbench.reports.spending import Curves, cheapest, updates_of
 from seedbench.tables import Block, Cell, Column, Row, Table
 
 ALPHA = 0.05
@@ -98,36 +102,81 @@ def tie_groups(members: Sequence[Arm]) -> list[tuple[int | None, Arm]]:
     return out + [(None, a) for a in rest]
 
 
-def paired_table(runs: Paths) -> Table:
-    """All pairs of ranked arms under one setting and backbone, tested as one family."""
+def paired_table(runs: Paths, reference: str = "") -> Table:
+    """Pairs of ranked arms under one setting and backbone, tested as one family.
+
+    All pairs, or with ``reference`` only those of that arm and another: fewer questions, so a milder adjustment.
+    Raises :class:`ConfigError` when no block has such an arm.
+    """
     found, left_out = collect(runs)
-    blocks = []
+    curves, blocks, known = Curves(), [], set()
     for setting, members in by_setting(arms(found)).items():
         able = [a for a in members if not a.not_ranked]
-        pairs = [(a, b) for a, b in combinations(able, 2) if a.backbone == b.backbone]
-        columns = (
-            Column("difference", "Difference", interval=True, compared=False),
-            Column("p", "p", unit="number", decimals=4, compared=False),
-            Column("holm", "p (Holm)", unit="number", decimals=4, compared=False),
-            Column("verdict", "Verdict", unit="text", compared=False),
-        )
-        rows = tuple(_row(c) for c in compare(pairs))
-        notes = (
-            f"Family of {len(pairs)} comparisons; success rate over episodes (micro); {len(members)} arms.",
-            "Intervals: bootstrap over training seeds (unpaired) and tasks (paired). p: sign flips of "
-            "per-task means, exact McNemar for single plays. A difference counts when both exclude chance.",
-        )
-        heading = describe(setting, members[0].success.shape[1])
-        blocks.append(Block(heading, ("A", "B", *LABELS[1:3]), columns, rows, notes))
+        known |= {a.label for a in able}
+        pairs = _pairs(able, reference)
+        if pairs or not reference:
+            tasks = members[0].success.shape[1]
+            blocks.append(_block(describe(setting, tasks), len(able), pairs, curves))
+    if reference and reference not in known:
+        raise ConfigError(f"There is no arm '{reference}' to compare with. Arms: {', '.join(sorted(known))}.")
     return Table("tests", "Paired tests", tuple(blocks), tuple(left_out))
 
 
-def _row(c: Comparison) -> Row:
-    runs = c.a.runs + c.b.runs
-    cells = {
-        "difference": Cell(c.difference, n=c.test.n, seeds=c.seeds, interval=c.interval, runs=runs),
-        "p": Cell(c.test.p, n=c.test.n, seeds=c.seeds, runs=runs),
-        "holm": Cell(c.p_holm, n=c.test.n, seeds=c.seeds, runs=runs),
-        "verdict": Cell(text=c.words, runs=runs),
-    }
+def _pairs(able: Sequence[Arm], reference: str) -> list[tuple[Arm, Arm]]:
+    """All pairs of one backbone; with a reference, the pairs of another arm (A) and it (B)."""
+    pairs = [(a, b) for a, b in combinations(able, 2) if a.backbone == b.backbone]
+    if not reference:
+        return pairs
+    return [(b, a) if a.label == reference else (a, b) for a, b in pairs if reference in (a.label, b.label)]
+
+
+def _block(heading: str, count: int, pairs: Sequence[tuple[Arm, Arm]], curves: Curves) -> Block:
+    cut = {i: c for i, pair in enumerate(pairs) if (c := _matched(pair, curves)) is not None}
+    matched = dict(zip(cut, compare(list(cut.values())), strict=True))
+    rows = tuple(_row(c, matched.get(i)) for i, c in enumerate(compare(pairs)))
+    notes = (
+        f"Two families, {len(pairs)} comparisons of final checkpoints and {len(cut)} at equal training tokens; "
+        f"success rate over episodes (micro); {count} arms.",
+        "Equal tokens: of each pair the one that spent less stands with its final checkpoint, the other with the "
+        "newest evaluation that these tokens bought; in brackets the updates of A and B.",
+        "Intervals: bootstrap over training seeds (unpaired) and tasks (paired). p: sign flips of per-task means, "
+        "exact McNemar for single plays. A difference counts when both exclude chance.",
+    )
+    return Block(heading, ("A", "B", *LABELS[1:3]), COLUMNS, rows, notes)
+
+
+def _matched(pair: tuple[Arm, Arm], curves: Curves) -> tuple[Arm, Arm] | None:
+    """Both arms at the training tokens of the one that spent less; None when one of them did not train."""
+    budgets = [cheapest([arm]) for arm in pair]
+    a, b = (curves.within(arm, min(budgets)) for arm in pair) if all(budgets) else (None, None)
+    return (a, b) if a is not None and b is not None else None
+
+
+COLUMNS = tuple(
+    Column(f"{key}{name}", title, group, unit, decimals, interval=name == "difference", compared=False)
+    for key, group in (("", "Final checkpoints"), ("equal.", "Equal training tokens"))
+    for name, title, unit, decimals in (
+        ("difference", "Difference", "percent", 1),
+        ("p", "p", "number", 4),
+        ("holm", "p (Holm)", "number", 4),
+        ("verdict", "Verdict", "text", 0),
+    )
+)
+
+
+def _row(c: Comparison, matched: Comparison | None) -> Row:
+    cells = _cells(c, "")
+    if matched is not None:
+        updates = f"({updates_of(matched.a)} : {updates_of(matched.b)})"
+        cells |= _cells(matched, "equal.", updates)
     return Row((c.a.label, c.b.label, c.a.backbone, f"{c.a.seeds}/{c.b.seeds}"), cells, ranked=False)
+
+
+def _cells(c: Comparison, key: str, note: str = "") -> dict[str, Cell]:
+    n, seeds, runs = c.test.n, c.seeds, c.a.runs + c.b.runs
+    return {
+        f"{key}difference": Cell(c.difference, n=n, seeds=seeds, interval=c.interval, runs=runs, note=note),
+        f"{key}p": Cell(c.test.p, n=n, seeds=seeds, runs=runs),
+        f"{key}holm": Cell(c.p_holm, n=n, seeds=seeds, runs=runs),
+        f"{key}verdict": Cell(text=c.words, runs=runs),
+    }

@@ -12,8 +12,8 @@ from seedbench import stats
 from seedbench.errors import ConfigError
 from seedbench.reports.collect import Arm, Evaluation, Setting, arms, collect
 from seedbench.reports.compare import MIN_SEEDS, Comparison, compare
-from seedbench.reports.costs import training
 from seedbench.reports.layout import describe
+from seedbench.reports.spending import training
 from seedbench.store import is_good
 from seedbench.tables import Block, Cell, Column, Row, Table
 

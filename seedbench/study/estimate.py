@@ -11,7 +11,7 @@ from typing import Any
 from seedbench.errors import SeedbenchError
 from seedbench.records import canonical_json
 from seedbench.registry import METHODS
-from seedbench.reports.costs import spent_by_stage
+from seedbench.reports.spending import spent_by_stage
 from seedbench.store import Run
 from seedbench.study.model import Planned
 

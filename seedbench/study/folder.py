@@ -21,7 +21,7 @@ from typing import Literal
 from seedbench.errors import DataCorrupt, DataMissing, RunConflict, SeedbenchError
 from seedbench.jsonl import read_json, storage, write_json
 from seedbench.registry import METHODS
-from seedbench.reports.costs import spent_by_stage
+from seedbench.reports.spending import spent_by_stage
 from seedbench.store import Run
 from seedbench.study.model import RECORD, Planned, Study, plan
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from seedbench.config import RunConfig, Section, merge, read_toml, validated
+from seedbench.config import RunConfig, Section, merge, read_toml, splits_of, validated
 from seedbench.errors import ConfigError, SeedbenchError, UnknownName
 from seedbench.jsonl import read_json
 from seedbench.registry import ENVIRONMENTS, METHODS, did_you_mean
@@ -32,6 +32,8 @@ SMOKE: dict[str, Any] = {
     },
 }
 SMOKE_WARM_UP = {"tasks": 2, "repeats": 1, "epochs": 1, "batch": 2}
+#: Tasks of every panel in a smoke test: at least one of each reporting group of the shipped environments.
+SMOKE_TASKS = 7
 
 
 class Arm(Section):
@@ -54,11 +56,13 @@ class Place(Section):
 
 
 class Study(Section):
-    """A study at one scale. ``methods`` and ``environments`` may be ``"all"``."""
+    """A study at one scale. ``methods`` and ``environments`` may be ``"all"``. ``reference``: the arm that the
+    paired tests compare the others with; without one they compare all pairs."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     title: str = ""
     table: Literal["1", "2", "6", "7"] = "1"
+    reference: str = ""
     scale: str = "quick"
     smoke: bool = False
     environments: tuple[str, ...] | Literal["all"]
@@ -175,6 +179,11 @@ def _arms(study: Study) -> list[Arm]:
         raise ConfigError(
             f"Study '{study.name}': '{taken[0]}' is both a method of the list and an arm's label. Rename the arm."
         )
+    known = {a.label for a in (*named, *study.arm)}
+    if study.reference and study.reference not in known:
+        raise ConfigError(
+            f"Study '{study.name}': the reference '{study.reference}' is none of its arms: {', '.join(sorted(known))}."
+        )
     return [*named, *study.arm]
 
 
@@ -204,7 +213,15 @@ def _planned(study: Study, env: str, backbone: str, arm: Arm, fraction: float) -
         config = resolve(env, arm.method, backbone, study.scale, study.seeds[0], own)
     except SeedbenchError as error:
         raise type(error)(f"Study '{study.name}', arm '{arm.label}': {error}") from error
-    return Planned(config, place.panels)
+    if not study.smoke:
+        return Planned(config, place.panels)
+    section = config.env.model_copy(update={"panel": _short(splits_of(config.env)[1])})
+    short = config.model_copy(update={"env": section})
+    return Planned(short, tuple(_short(name) for name in place.panels))
+
+
+def _short(panel: str) -> str:
+    return f"{panel.partition('.')[0]}.{SMOKE_TASKS}"
 
 
 def _distinct(study: Study, runs: Sequence[Planned]) -> None:

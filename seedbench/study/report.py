@@ -31,7 +31,10 @@ def report(folder: StudyFolder) -> tuple[Table, list[Path], str]:
     with storage(out, "create"):
         out.mkdir(parents=True, exist_ok=True)
     main = BUILDERS[folder.study.table](paths)
-    files = [f for made in (main, paired_table(paths), cost_table(paths)) for f in _write(made, out)]
+    # an unfinished study may lack its reference so far
+    reference = folder.study.reference if any(r.arm == folder.study.reference for r in finished) else ""
+    tests = paired_table(paths, reference)
+    files = [f for made in (main, tests, cost_table(paths)) for f in _write(made, out)]
     drawn, note = _figures(paths, out)
     write_bytes(out / "README.md", _summary(folder, main, drawn, note).encode())
     return main, [out / "README.md", *files, *drawn], note

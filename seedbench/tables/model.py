@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from itertools import groupby
 from typing import Any, Literal
 
 #: ``measured``: by seedbench, from episodes on record. ``reported``: printed in a paper or a page.
@@ -79,6 +80,12 @@ class Table:
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and dictionaries, for JSON and the web pages."""
         return asdict(self)
+
+
+def by_group(block: Block) -> list[Block]:
+    """One block per group of columns, for pages too narrow for all of them; the notes are left out."""
+    groups = groupby(block.columns, key=lambda c: c.group)
+    return [Block(block.title, block.labels, tuple(columns), block.rows) for _, columns in groups]
 
 
 def mark_best(block: Block) -> Block:

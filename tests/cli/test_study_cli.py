@@ -199,6 +199,12 @@ def test_a_wrong_study_file_is_refused_before_anything_is_written(
     assert not (tmp_path / "studies").exists()
 
 
+def test_the_reference_is_one_of_the_arms(seedbench, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    code, _, err = seedbench("study", "plan", toy(tmp_path, 'reference = "grqo"\n' + TOY))
+    assert code == 2 and "reference 'grqo' is none of its arms: grpo, grpo (mean only)" in err
+    assert seedbench("study", "plan", toy(tmp_path, 'reference = "grpo"\n' + TOY))[0] == 0
+
+
 def test_two_arms_of_one_label_are_refused(seedbench, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     arm = TOY[TOY.index("[[arm]]") : TOY.index("[scale")]
     code, _, err = seedbench("study", "plan", toy(tmp_path, TOY.replace(arm, arm + arm)))

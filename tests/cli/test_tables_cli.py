@@ -65,6 +65,12 @@ def test_other_tables(study: Path, which: str) -> None:
     assert "grpo" in done.stdout
 
 
+def test_paired_tests_against_one_row(study: Path) -> None:
+    done = call("table", "tests", study, "--reference", "grpo", "-f", "csv")
+    assert done.returncode == 0, done.stderr
+    assert all(line.split(",")[0] != "grpo" for line in done.stdout.splitlines()[1:])
+
+
 def test_table_writes_a_file(study: Path, tmp_path: Path) -> None:
     done = call("table", "1", study, "-f", "csv", "-o", tmp_path / "t.csv", "--with-reported")
     assert done.returncode == 0 and "wrote" in done.stdout
@@ -76,6 +82,8 @@ def test_table_writes_a_file(study: Path, tmp_path: Path) -> None:
     [
         (("table", "9", "{study}"), "no table '9'"),
         (("table", "1", "{study}", "-f", "docx"), "Unknown table format"),
+        (("table", "1", "{study}", "--reference", "seed"), "belongs to 'seedbench table tests'"),
+        (("table", "tests", "{study}", "--reference", "sead"), "no arm 'sead'"),
         (("table", "1", "{study}/nothing"), "holds no run"),
         (("show", "{study}", "x"), "no run folder"),
         (("show", "{study}/grpo/s0", "nowhere"), "no task fits 'nowhere'"),

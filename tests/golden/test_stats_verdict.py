@@ -11,7 +11,8 @@ from seedbench import stats
 from seedbench.errors import ConfigError
 from seedbench.reports.collect import arms, collect
 from seedbench.reports.compare import compare, paired_table, tie_groups
-from seedbench.reports.costs import cost_table, curve, spent_by_stage, training
+from seedbench.reports.costs import cost_table
+from seedbench.reports.spending import curve, spent_by_stage, training
 from seedbench.reports.verdict import COST, GAIN, NO_GAIN, verdict
 from seedbench.store import Run
 
@@ -118,6 +119,51 @@ def test_costs_by_stage_and_score_at_equal_tokens(tmp_path: Path) -> None:
     assert low.cells["equal"].note == "(u4)" and high.cells["equal"].note == "(u0)"
     assert low.cells["tokens.sft"].value == 1.0 and high.cells["tokens"].value == 6.0
     assert "3,000" in block.notes[0]
+
+
+def test_pairs_are_compared_at_equal_tokens_too(tmp_path: Path) -> None:
+    """A (cheap) solves 20 of 60 in the end; B, twice as dear, 40 in the end, but 10 when A's tokens are spent."""
+    streams = ["eval-u0000", "eval-u0002", "eval-final"]
+    cheap, dear = (
+        arm(tmp_path, "grpo", 20, streams=streams),
+        arm(tmp_path, "seed", 40, scale=2, streams=streams),
+    )
+    early = arm(tmp_path / "early", "seed", 10, scale=2, streams=streams)
+    for seed in range(3):
+        name = f"s{seed}/episodes/eval-u0000.jsonl"
+        (dear / name).write_bytes((early / name).read_bytes())
+    (block,) = paired_table([*cheap.iterdir(), *dear.iterdir()]).blocks
+    cells = block.rows[0].cells
+    assert cells["difference"].value == pytest.approx(-20 / 60) and cells["difference"].note == ""
+    assert cells["equal.difference"].value == pytest.approx(10 / 60)
+    assert cells["equal.difference"].note == "(4 : 0)"
+    assert cells["verdict"].text == "seed higher" and cells["equal.verdict"].text == "grpo higher"
+
+
+def test_what_did_not_train_is_not_compared_at_equal_tokens(tmp_path: Path) -> None:
+    streams = ["eval-u0000", "eval-final"]
+    runs = [
+        *arm(tmp_path, "grpo", 20, streams=streams).iterdir(),
+        *arm(tmp_path, "seed", 9, streams=streams).iterdir(),
+    ]
+    idle = [
+        write_run(tmp_path / "idle" / f"s{s}", lambda i: i < 5, n=N, method="vanilla", seed=s)
+        for s in range(3)
+    ]
+    (block,) = paired_table(runs + idle).blocks
+    told = {r.labels[:2]: "equal.difference" in r.cells for r in block.rows}
+    assert told == {("grpo", "seed"): True, ("grpo", "vanilla"): False, ("seed", "vanilla"): False}
+
+
+def test_a_reference_makes_the_family_smaller(tmp_path: Path) -> None:
+    folders = [arm(tmp_path, n, k) for n, k in (("a", 30), ("b", 25), ("c", 20))]
+    runs = [r for f in folders for r in f.iterdir()]
+    (block,) = paired_table(runs, "b").blocks
+    assert [r.labels[:2] for r in block.rows] == [("a", "b"), ("c", "b")]
+    raw = [r.cells["p"].value for r in block.rows]
+    assert [r.cells["holm"].value for r in block.rows] == pytest.approx(stats.holm(raw))
+    with pytest.raises(ConfigError, match="no arm 'd'"):
+        paired_table(runs, "d")
 
 
 def test_curve_counts_only_training_before_each_point(tmp_path: Path) -> None:

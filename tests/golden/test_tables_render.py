@@ -6,13 +6,19 @@ import csv
 import io
 import json
 import re
+import shutil
+import subprocess
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
 from seedbench.errors import ConfigError
+from seedbench.reports.builders import table1, table2
+from seedbench.reports.compare import paired_table
 from seedbench.tables import RENDERERS, Block, Cell, Column, Row, Table, mark_best, render
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 EVIL = 'a|b & 100% <script>"x"</script> _{#}$~^\\ [bold]'
 
 
@@ -65,8 +71,31 @@ def test_latex_is_balanced_booktabs(table: Table) -> None:
     assert re.sub(r"\\[{}]", "", text).count("{") == re.sub(r"\\[{}]", "", text).count("}")
     rows = [line for line in text.splitlines() if line.endswith(r" \\")]
     assert [len(re.findall(r"(?<!\\)&", line)) for line in rows] == [3, 4, 4, 4, 4]  # the first spans two
+    assert r"\cmidrule(lr)" in text
     assert r"\textbf{91.6 {[}85.0, 95.0]}" in text and r"100\%" in text and "—" not in text
     assert all(r in text for r in (r"\toprule", r"\midrule", r"\bottomrule"))
+
+
+TEX = shutil.which("pdflatex")
+
+
+@pytest.mark.skipif(TEX is None, reason="no pdflatex on this machine")
+@pytest.mark.parametrize("packages", ["booktabs", "booktabs,graphicx"])
+def test_latex_compiles(tmp_path: Path, table: Table, packages: str) -> None:
+    """Every kind of table, on the records of the repository, with every character the notes and labels hold."""
+    runs = sorted((ROOT / "results" / "measured").glob("*/runs/*_s0_*"))
+    odd = Block("100% & #1 $x_{1}^2$ <~> \\ [a] — ± ≥ α − † Δ ×", ("A",), table.blocks[0].columns, ())
+    tables = [table, Table("odd", "Odd", (odd,)), table1(runs, True), table2(runs), paired_table(runs)]
+    body = "".join(render(t, "latex") for t in tables)
+    text = f"\\documentclass{{article}}\\usepackage{{{packages}}}\\begin{{document}}{body}\\end{{document}}"
+    (tmp_path / "t.tex").write_text(text, encoding="utf-8")
+    command = [str(TEX), "-interaction=nonstopmode", "-halt-on-error", "t.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120, check=False)
+    log = (tmp_path / "t.log").read_text("latin-1")
+    assert done.returncode == 0, log[-2000:]
+    assert "Missing character" not in log
+    if "graphicx" in packages:
+        assert "Overfull" not in log  # nothing sticks out of the page
 
 
 def test_html_escapes_and_every_cell_tells_its_origin(table: Table) -> None:

@@ -1,0 +1,128 @@
+"""What training cost, and where an arm stood when it had spent a given number of tokens.
+
+Two methods are compared after equal updates (sample efficiency) and after equal training tokens (compute
+efficiency): warm-up, analysis and teacher scoring are paid for like rollouts and updates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from seedbench.reports.collect import Arm, Evaluation, evaluate
+from seedbench.score import PanelTable, value_array
+from seedbench.store import Run, Stream
+
+#: Stages in the order in which an update runs them.
+STAGES = ("sft", "rollout", "analysis", "scoring", "update", "evaluation")
+EVALUATION = "evaluation"
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    seconds: float = 0.0
+    tokens: int = 0
+    flops: float = 0.0
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(self.seconds + other.seconds, self.tokens + other.tokens, self.flops + other.flops)
+
+
+def spent_by_stage(run: Run) -> dict[str, Spent]:
+    """Sums of ``costs.jsonl``; stages that are not on record are absent."""
+    out: dict[str, Spent] = {}
+    for line in run.costs():
+        piece = Spent(float(line["seconds"]), int(line["tokens"]), float(line["flops"]))
+        out[line["stage"]] = out.get(line["stage"], Spent()) + piece
+    return dict(sorted(out.items(), key=lambda kv: stage_place(kv[0])))
+
+
+def stage_place(stage: str) -> tuple[int, str]:
+    """Sort key: the order of an update, unknown stages last by name."""
+    return (STAGES.index(stage) if stage in STAGES else len(STAGES), stage)
+
+
+def training(run: Run) -> Spent:
+    """Everything except evaluation."""
+    return sum((s for stage, s in spent_by_stage(run).items() if stage != EVALUATION), Spent())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Point:
+    """One evaluation on the way: after ``update`` updates and ``spent`` on training.
+
+    ``success`` (tasks, repeats) as in :func:`seedbench.score.value_array`.
+    """
+
+    update: int
+    spent: Spent
+    stream: Stream
+    success: np.ndarray
+
+    @property
+    def value(self) -> float:
+        return float(np.nanmean(self.success))
+
+
+def curve(evaluation: Evaluation) -> list[Point]:
+    """Evaluations of the run on the same panel and with the same prompts, by number of updates."""
+    run, last = evaluation.run, evaluation.stream
+    panel = PanelTable.of(run.manifest["panels"][last.panel])
+    costs = run.costs()
+    points: dict[int, Point] = {}
+    for stream in run.streams():
+        if stream.phase != "eval" or (stream.panel, stream.skills) != (last.panel, last.skills):
+            continue
+        records = run.records(stream.name)
+        if not records:
+            continue
+        update = int(records[0]["update"])
+        before = [
+            c for c in costs if c["stage"] == "sft" or (c["update"] < update and c["stage"] != EVALUATION)
+        ]
+        spent = sum(
+            (Spent(float(c["seconds"]), int(c["tokens"]), float(c["flops"])) for c in before), Spent()
+        )
+        points[update] = Point(update, spent, stream, value_array(records, panel)[0])
+    return [points[u] for u in sorted(points)]
+
+
+def cheapest(part: Sequence[Arm]) -> int:
+    """Training tokens of the trained arm that spent least (its dearest seed); 0 when none trained.
+
+    The dearest seed counts, so that the cheap arm stands in the comparison with its final checkpoints.
+    """
+    totals = [max(training(e.run).tokens for e in a.evaluations) for a in part]
+    return min((t for t in totals if t), default=0)
+
+
+class Curves:
+    """Learning curves, each read once, and arms cut back to a budget."""
+
+    def __init__(self) -> None:
+        self._known: dict[Evaluation, list[Point]] = {}
+
+    def of(self, evaluation: Evaluation) -> list[Point]:
+        if evaluation not in self._known:
+            self._known[evaluation] = curve(evaluation)
+        return self._known[evaluation]
+
+    def within(self, arm: Arm, budget: int) -> Arm | None:
+        """``arm`` with the newest evaluation that at most ``budget`` training tokens bought, for every seed;
+        None when a seed has none."""
+        cut = []
+        for e in arm.evaluations:
+            points = [p for p in self.of(e) if p.spent.tokens <= budget]
+            if not points:
+                return None
+            stream = points[-1].stream
+            cut.append(e if stream == e.stream else evaluate(e.run, stream))
+        return replace(arm, evaluations=tuple(cut))
+
+
+def updates_of(arm: Arm) -> str:
+    """After how many updates the arm's evaluations were made: ``24``, or ``16/20`` where seeds differ."""
+    found = {int(e.run.records(e.stream.name)[0]["update"]) for e in arm.evaluations}
+    return "/".join(map(str, sorted(found)))
