@@ -17,6 +17,7 @@ from pydantic import (
     TypeAdapter,
     ValidationError,
     model_serializer,
+    model_validator,
 )
 
 from seedbench.errors import ConfigError
@@ -62,7 +63,10 @@ class TrainSection(Section):
 
     ``learning_rate`` rises linearly over ``lr_warmup`` updates and stays; ``micro_tokens`` bounds the padded
     tokens of one forward pass and changes no result; ``old_logprobs``: as sampled (free) or recomputed once
-    before the update (as the papers do); ``data_fraction`` trains on a nested subset of the split;
+    before the update (as the papers do); ``importance_cap`` (0: off) multiplies a recomputed token's advantage by
+    its probability now over that when sampled, at most the cap, where engine and trainer disagree (truncated
+    importance sampling); ``mask_truncated`` trains on no completion that was cut at its token limit, which still
+    counts in its group's baseline; ``data_fraction`` trains on a nested subset of the split;
     ``block`` episodes are played side by side (see :mod:`seedbench.rollout`).
     """
 
@@ -81,8 +85,24 @@ class TrainSection(Section):
     minibatch_rows: int = Field(0, ge=0)
     micro_tokens: int = Field(16384, ge=1)
     old_logprobs: Literal["sampled", "recomputed"] = "recomputed"
+    importance_cap: float = Field(0.0, ge=0)
+    mask_truncated: bool = False
     checkpoint_every: int = Field(10, ge=1)
     block: int = Field(64, ge=1)
+
+    @model_validator(mode="after")
+    def _something_to_correct(self) -> TrainSection:
+        if self.importance_cap and self.old_logprobs == "sampled":
+            raise ValueError(
+                "importance_cap needs old_logprobs = 'recomputed': it compares them with those sampled"
+            )
+        return self
+
+    @model_serializer(mode="wrap")
+    def _without_later(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Settings that came later are written when used, so that older runs keep their hash and name."""
+        later = {"importance_cap": 0.0, "mask_truncated": False}
+        return {k: v for k, v in write(self).items() if k not in later or v != later[k]}
 
 
 class EvaluationSection(Section):

@@ -42,6 +42,7 @@ _TURN_DEFAULTS: dict[str, Any] = {
     "prompt_tokens": 0,
     "new_tokens": 0,
     "logprob": None,
+    "truncated": False,
 }
 Record = dict[str, Any]
 #: What tells two episodes of one stream apart: update, task id, repeat.

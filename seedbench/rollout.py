@@ -135,6 +135,7 @@ class _Running:
                 prompt_tokens=answer.prompt_tokens,
                 new_tokens=answer.new_tokens,
                 logprob=answer.logprob,
+                truncated=answer.truncated,
                 trace=answer.trace,
             )
         )

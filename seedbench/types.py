@@ -195,7 +195,7 @@ class Skill:
 
 @dataclass(slots=True)
 class Turn:
-    """One turn of a recorded episode."""
+    """One turn of a recorded episode. ``truncated``: the completion was cut at the token limit."""
 
     observation: Observation
     completion: str
@@ -208,6 +208,7 @@ class Turn:
     prompt_tokens: int = 0
     new_tokens: int = 0
     logprob: float | None = None
+    truncated: bool = False
     trace: Any = field(default=None, repr=False, compare=False)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from torch import Tensor
 from seedbench.errors import ConfigError
 from seedbench.train.advantages import AdvantageResult, step_scores
 from seedbench.train.backbone import Backbone, Sample
-from seedbench.train.losses import LossBatch, Totals
+from seedbench.train.losses import OVERFLOW, LossBatch, Totals
 from seedbench.train.method import Method
 from seedbench.types import Episode, Skill
 
@@ -39,9 +40,11 @@ def make_rows(
     skills: Sequence[Skill | None] | None,
     method: Method,
     invalid_penalty: float,
+    mask_truncated: bool = False,
 ) -> Rows:
     """Place group advantages on decided tokens. Steps without a decided token are out of all statistics
-    (BR-003), and so are episodes lost to infrastructure errors (BR-013)."""
+    (BR-003), and so are episodes lost to infrastructure errors (BR-013). ``mask_truncated`` leaves out rows that
+    hold nothing but completions cut at the token limit; their steps stay in the statistics (BR-025)."""
     decided: list[set[int]] = [set() for _ in episodes]
     for s in samples:
         decided[s.episode].update(s.turns)
@@ -56,7 +59,12 @@ def make_rows(
         dict(zip(sorted(steps), values, strict=False))
         for steps, values in zip(decided, result.values, strict=True)
     ]
-    kept = [s for s in samples if by_step[s.episode]]
+    kept = [
+        s
+        for s in samples
+        if by_step[s.episode]
+        and not (mask_truncated and all(episodes[s.episode].turns[t].truncated for t in s.turns))
+    ]
     return Rows(
         kept,
         [[by_step[s.episode][t] for t in s.turns] for s in kept],
@@ -64,6 +72,34 @@ def make_rows(
         [list(s.old) for s in kept],
         result=result,
     )
+
+
+def cap_importance(
+    rows: Rows, sampled: Sequence[Sequence[float]], episodes: Sequence[Episode], cap: float
+) -> float:
+    """Multiply each token's advantage by ``min(cap, exp(old - sampled))``, in place; returns the mean weight.
+
+    ``rows.old`` are recomputed by the trainer, ``sampled`` come from the engine that played. The clipped loss is
+    linear in a positive factor of the advantage, so this is truncated importance sampling of its gradient.
+    Raises :class:`ConfigError` for a turn without a log-probability (BR-031).
+    """
+    for s in rows.samples:
+        bare = [t for t in s.turns if episodes[s.episode].turns[t].logprob is None]
+        if bare:
+            raise ConfigError(
+                f"train.importance_cap needs the log-probability of every sampled turn; turn {bare[0]} of task "
+                f"'{episodes[s.episode].task.id}' has no 'logprob'. Use an engine that gives them, or set the cap to 0."
+            )
+    weights = [
+        [min(cap, math.exp(min(o - s, OVERFLOW))) for o, s in zip(old, before, strict=True)]
+        for old, before in zip(rows.old, sampled, strict=True)
+    ]
+    rows.advantage = [
+        [a * w for a, w in zip(values, row, strict=True)]
+        for values, row in zip(rows.advantage, weights, strict=True)
+    ]
+    flat = [w for row in weights for w in row]
+    return math.fsum(flat) / max(len(flat), 1)
 
 
 def trainable(rows: Rows, method: Method) -> list[int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import random
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ from seedbench.store import RunStore
 from seedbench.train.backbone import Backbone
 from seedbench.train.batch import (
     Rows,
+    cap_importance,
     loss_batch,
     make_rows,
     micro_batches,
@@ -144,13 +146,21 @@ class Trainer:
         for episode, skill in zip(episodes, skills or [None] * len(episodes), strict=True):
             episode.hindsight = skill
             p.store.append_episode("train", to_record(episode, "train", u))
-        rows = make_rows(samples, episodes, skills, p.method, p.env.spec.invalid_penalty)
+        rows = make_rows(samples, episodes, skills, p.method, p.env.spec.invalid_penalty, s.mask_truncated)
+        if not len(rows):
+            warnings.warn(
+                f"Update {u} has no token to train on: no weight moves.", RuntimeWarning, stacklevel=2
+            )
+        sampled = rows.old
         with costs.stage("scoring") as cost:
             cost(*self._score(rows, skills))
+        importance = {}
+        if s.importance_cap:
+            importance["importance"] = cap_importance(rows, sampled, episodes, s.importance_cap)
         with costs.stage("update") as cost:
             terms, tokens = self._steps(rows, u)
             cost(tokens, p.backbone.flops(tokens, True))
-        metrics = {"update": u, **summary(episodes, rows, skills), **terms}
+        metrics = {"update": u, **summary(episodes, rows, skills), **importance, **terms}
         p.store.append_metrics(metrics)
         self.report(metrics)
 

@@ -127,6 +127,48 @@ def test_grpo_learns_the_boxes(model: Path, tmp_path: Path) -> None:
     assert sum(success[-3:]) / 3 > sum(success[:2]) / 2 + 0.2
 
 
+def test_a_cap_on_importance_changes_nothing_where_engine_and_trainer_agree(
+    model: Path, tmp_path: Path
+) -> None:
+    """BR-031: the tiny model samples and scores with the same weights, so the weights are 1 but for rounding."""
+    for name, cap in (("off", 0.0), ("on", 2.0)):
+        over = {"train": {"old_logprobs": "recomputed", "importance_cap": cap, "updates": 1}}
+        train(configured(model, over=over), tmp_path / name, 1, lambda m: None)
+    (off, *_), (on, *_) = (
+        [m for m in Run(tmp_path / n).metrics() if "evaluation" not in m] for n in ("off", "on")
+    )
+    assert on["importance"] == pytest.approx(1.0, abs=1e-4) and "importance" not in off
+    assert on["loss_pg"] == pytest.approx(off["loss_pg"], abs=1e-4)
+    with pytest.raises(ConfigError, match="importance_cap needs old_logprobs"):
+        configured(model, over={"train": {"old_logprobs": "sampled", "importance_cap": 2.0}})
+
+
+def test_settings_that_came_later_leave_older_runs_their_names(model: Path) -> None:
+    config = configured(model)
+    assert not {"importance_cap", "mask_truncated"} & set(config.model_dump(mode="json")["train"])
+    assert configured(model, over={"train": {"mask_truncated": False}}).sha256() == config.sha256()
+    assert configured(model, over={"train": {"mask_truncated": True}}).sha256() != config.sha256()
+
+
+def test_an_update_without_a_token_says_so(model: Path, tmp_path: Path, monkeypatch) -> None:
+    """BR-015: every completion was cut and cut ones are masked: no loss, no step, a warning, no NaN."""
+    from seedbench import rollout
+
+    record = rollout.Turn
+
+    def cut(**fields: object) -> object:
+        return record(**{**fields, "truncated": True})
+
+    monkeypatch.setattr(rollout, "Turn", cut)
+    config = configured(model, over={"train": {"mask_truncated": True, "updates": 1}, "eval": {"every": 0}})
+    with pytest.warns(RuntimeWarning, match="Update 0 has no token to train on"):
+        train(config, tmp_path / "run", 1, lambda m: None)
+    (line,) = [m for m in Run(tmp_path / "run").metrics() if "evaluation" not in m]
+    assert line["decided_tokens"] == 0 and "loss_pg" not in line
+    hashes = {m["weights_sha256"] for m in Run(tmp_path / "run").metrics() if "evaluation" in m}
+    assert len(hashes) == 1
+
+
 def test_a_method_that_learns_nothing_keeps_its_weights(model: Path, tmp_path: Path) -> None:
     folder = toys.run(model, tmp_path / "run", "skill_prompt")
     run = Run(folder)

@@ -14,6 +14,7 @@ from seedbench.registry import METHODS
 from seedbench.train.advantages import GroupAdvantage, step_scores
 from seedbench.train.backbone import Sample
 from seedbench.train.batch import (
+    cap_importance,
     loss_batch,
     make_rows,
     micro_batches,
@@ -22,7 +23,7 @@ from seedbench.train.batch import (
     totals,
     trainable,
 )
-from seedbench.train.losses import LossBatch, PolicyObjective, Totals
+from seedbench.train.losses import LossBatch, PolicyObjective, Totals, clipped_policy_loss
 from seedbench.types import Episode, Observation, PublicTask, Skill, Turn
 
 SINGLE = GroupAdvantage()
@@ -189,6 +190,47 @@ def test_rows_without_any_signal_are_skipped_only_when_nothing_else_moves_them()
     rows = make_rows([sample(i, (0,)) for i in range(4)], episodes, None, method, 0.1)
     assert trainable(rows, method) == [2, 3]
     assert trainable(rows, GRPO) == [0, 1, 2, 3]
+
+
+def test_a_completion_cut_at_its_limit_trains_nothing_and_still_counts_in_its_group() -> None:
+    """BR-025: one of two plays was cut after 6 tokens."""
+    episodes = [episode("t", 1.0, 1), episode("t", 0.0, 1)]
+    episodes[1].turns[0].truncated = True
+    samples = [sample(0, (0,) * 4), sample(1, (0,) * 6)]
+    rows = make_rows(samples, episodes, None, GRPO, 0.1, mask_truncated=True)
+    assert [s.episode for s in rows.samples] == [0]
+    assert totals(rows, [0]) == Totals(tokens=4, rows=1)
+    assert [len(x) for x in (rows.advantage, rows.old, rows.taught)] == [1, 1, 1]
+    assert rows.advantage[0] == pytest.approx([0.70711] * 4, abs=1e-4)  # against the mean with the cut one
+    assert len(make_rows(samples, episodes, None, GRPO, 0.1)) == 2
+
+
+def test_the_importance_of_a_token_is_capped_and_one_where_nothing_differs() -> None:
+    """BR-031: weights min(2, p_now / p_sampled) = 1, 0.5, 2; without log-probabilities a named error."""
+    episodes = [episode("t", 1.0, 1), episode("t", 0.0, 1)]
+    for e in episodes:
+        e.turns[0].logprob = -1.5
+    rows = make_rows([sample(0, (0, 0, 0)), sample(1, (0,))], episodes, None, GRPO, 0.1)
+    before, sampled = [list(a) for a in rows.advantage], rows.old
+    assert cap_importance(rows, sampled, episodes, 2.0) == 1.0
+    assert rows.advantage == before
+    rows.old = [[-0.5, -0.5 - math.log(2), -0.5 + math.log(7)], [-0.5]]
+    assert cap_importance(rows, sampled, episodes, 2.0) == pytest.approx((1 + 0.5 + 2 + 1) / 4)
+    a, b = before[0][0], before[1][0]
+    assert rows.advantage == [pytest.approx([a, 0.5 * a, 2 * a]), [b]]
+    episodes[1].turns[0].logprob = None
+    with pytest.raises(ConfigError, match=r"turn 0 of task 't' has no 'logprob'"):
+        cap_importance(rows, sampled, episodes, 2.0)
+
+
+@pytest.mark.parametrize("advantage", [-1.7, 0.6])
+@pytest.mark.parametrize("ratio", [0.5, 1.1, 4.0])
+def test_a_weighted_advantage_is_a_weighted_loss(advantage: float, ratio: float) -> None:
+    """What makes :func:`cap_importance` exact, on both sides of both clips."""
+    new, old = torch.tensor([[math.log(ratio)]], dtype=torch.float64), torch.zeros(1, 1, dtype=torch.float64)
+    mask, a = torch.ones(1, 1, dtype=torch.bool), torch.full_like(old, advantage)
+    plain, weighted = (clipped_policy_loss(new, old, w * a, mask) for w in (1.0, 0.3))
+    assert float(weighted) == pytest.approx(0.3 * float(plain), rel=1e-12)
 
 
 # -- batches -------------------------------------------------------------------------------------------------
