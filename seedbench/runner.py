@@ -154,12 +154,10 @@ def train(config: RunConfig, folder: Path, workers: int, report: Report, resume:
         try:
             trainer.run(start)
         except KeyboardInterrupt:
-            store.set_status(
-                "interrupted", 0, config.train.updates, "stopped by the user; run again to resume"
-            )
+            store.set_ending("interrupted", config.train.updates, "stopped by the user; run again to resume")
             raise
         except Exception as error:
-            store.set_status("failed", 0, config.train.updates, str(error))
+            store.set_ending("failed", config.train.updates, str(error))
             raise
         store.set_status("finished", config.train.updates, config.train.updates)
     return folder

@@ -213,6 +213,10 @@ class RunStore(Run):
     def set_status(self, state: str, update: int = 0, updates: int = 0, message: str = "") -> None:
         write_json(self.path / "STATUS.json", _status(state, update, updates, message))
 
+    def set_ending(self, state: str, updates: int, message: str) -> None:
+        """A state with the progress that is on record, of ``updates`` planned."""
+        self.set_status(state, self.status["update"], updates, message)
+
     def rewind(self, update: int) -> None:
         """Forget training episodes, metrics and costs of ``update`` and later.
 
