@@ -10,8 +10,8 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+from seedbench.contracts import Download, EnvironmentKind
 from seedbench.errors import DataCorrupt, DataMissing, StorageFull
-from seedbench.types import Download, EnvironmentKind
 
 TIMEOUT_SECONDS = 60
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seedbench.config import BackboneSection, EnvSection, MethodSection, RunConfig, make_method, validated
+from seedbench.contracts import Environment, Policy
 from seedbench.engines.local import LocalEngine
 from seedbench.errors import CheckpointCorrupt, ConfigError, DataMissing, RunConflict, UnknownName
 from seedbench.jsonl import write_json
@@ -25,7 +26,7 @@ from seedbench.rollout import Job, blocks, evaluation_job, play
 from seedbench.runner import Setting, manifest_of, prepare
 from seedbench.scales import SCALES
 from seedbench.store import Run, RunStore
-from seedbench.types import Environment, Episode, Policy
+from seedbench.types import Episode
 
 if TYPE_CHECKING:
     from seedbench.train.backbone import Backbone

@@ -10,8 +10,9 @@ from typing import Any
 
 import gymnasium
 
+from seedbench.contracts import Environment
 from seedbench.errors import ConfigError
-from seedbench.types import Action, Environment, Start
+from seedbench.types import Action, Start
 
 MOST_CHARACTERS = 1_000_000
 

@@ -29,8 +29,9 @@ from pathlib import Path
 from typing import Any
 
 import seedbench
+from seedbench.contracts import EnvSpec
 from seedbench.panel import Panel
-from seedbench.types import EnvSpec, Task
+from seedbench.types import Task
 
 SCHEMA = 1
 #: Packages whose version can change a number.

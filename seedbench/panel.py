@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from seedbench.contracts import Environment
 from seedbench.errors import ConfigError, LeakFound
-from seedbench.types import Environment, Task
+from seedbench.types import Task
 
 
 def sha256_lines(lines: Iterable[str]) -> str:

@@ -64,7 +64,7 @@ class Registry:
         return table
 
 
-#: Values are :class:`seedbench.types.EnvironmentKind` objects (``options`` model and ``make``).
+#: Values are :class:`seedbench.contracts.EnvironmentKind` objects (``options`` model and ``make``).
 ENVIRONMENTS = Registry("environment", "seedbench.envs", "KIND", "seedbench.envs")
 #: Values are dataclasses that satisfy :class:`seedbench.train.method.Method`; their fields are the config.
 METHODS = Registry("method", "seedbench.baselines", "METHOD", "seedbench.methods")

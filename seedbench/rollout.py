@@ -13,17 +13,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from seedbench.contracts import Environment, Policy, Session
 from seedbench.types import (
     AGENT_ENDINGS,
     Action,
-    Environment,
     Episode,
     Generation,
     History,
     Observation,
     PastTurn,
-    Policy,
-    Session,
     Skill,
     Task,
     Turn,

@@ -17,6 +17,7 @@ from seedbench.config import (
     splits_of,
     validated,
 )
+from seedbench.contracts import Environment
 from seedbench.engines.local import LocalEngine
 from seedbench.jsonl import write_json
 from seedbench.manifest import build_manifest, panel_record
@@ -24,7 +25,7 @@ from seedbench.panel import Panel, assert_disjoint, find_panel
 from seedbench.registry import METHODS
 from seedbench.scales import default_scale, settings_of
 from seedbench.store import RunStore
-from seedbench.types import Environment, Task
+from seedbench.types import Task
 
 Report = Callable[[dict[str, Any]], None]
 

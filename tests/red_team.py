@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from seedbench.config import EnvSection, RunConfig, make_environment
+from seedbench.contracts import Environment, Policy
 from seedbench.manifest import build_manifest, panel_record
 from seedbench.panel import Panel
 from seedbench.policies.tiny.backbone import TinyBackbone
@@ -22,7 +23,7 @@ from seedbench.rollout import Job, derive_seed, evaluation_job, play
 from seedbench.runner import prompt_sha256
 from seedbench.store import RunStore
 from seedbench.train.checkpoint import Checkpoints
-from seedbench.types import Environment, Episode, Policy, Task
+from seedbench.types import Episode, Task
 
 NAME = "search_qa"
 OPTIONS = {"train_size": 21, "test_size": 14}

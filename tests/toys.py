@@ -9,14 +9,13 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from seedbench.contracts import EnvironmentKind, EnvSpec
 from seedbench.errors import ConfigError, EpisodeOver
 from seedbench.panel import Panel
 from seedbench.parsing import parse_tagged
 from seedbench.registry import ENVIRONMENTS
 from seedbench.types import (
     Action,
-    EnvironmentKind,
-    EnvSpec,
     Episode,
     HiddenTask,
     History,

@@ -2,7 +2,7 @@
 
 from seedbench.envs.alfworld.env import AlfWorld, Options
 
-from seedbench.types import Download, EnvironmentKind
+from seedbench.contracts import Download, EnvironmentKind
 
 _RELEASES = "https://github.com/alfworld/alfworld/releases/download"
 

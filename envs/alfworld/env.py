@@ -16,11 +16,11 @@ from seedbench.envs.alfworld.panels import paper128
 from seedbench.envs.alfworld.planner import solve
 from seedbench.envs.alfworld.sources import GameSource, MiniSource
 
+from seedbench.contracts import EnvSpec
 from seedbench.errors import ConfigError, EpisodeOver
 from seedbench.panel import Panel, sha256_lines
 from seedbench.types import (
     Action,
-    EnvSpec,
     Episode,
     History,
     Message,

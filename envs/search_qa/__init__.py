@@ -2,7 +2,7 @@
 
 from seedbench.envs.search_qa.options import Options, make
 
-from seedbench.types import EnvironmentKind
+from seedbench.contracts import EnvironmentKind
 
 KIND = EnvironmentKind(
     name="search_qa",

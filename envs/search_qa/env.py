@@ -13,12 +13,12 @@ from seedbench.envs.search_qa import metrics, protocol, spans, teach
 from seedbench.envs.search_qa.bank import bank
 from seedbench.envs.search_qa.questions import SETS, Question
 
+from seedbench.contracts import EnvSpec
 from seedbench.errors import DataMissing, EpisodeOver
 from seedbench.panel import Panel, sha256_lines
 from seedbench.search.base import Hit, Retriever
 from seedbench.types import (
     Action,
-    EnvSpec,
     Episode,
     HiddenTask,
     History,

@@ -2,7 +2,7 @@
 
 from seedbench.envs.webshop.env import Options, WebShop
 
-from seedbench.types import EnvironmentKind
+from seedbench.contracts import EnvironmentKind
 
 KIND = EnvironmentKind(
     name="webshop",

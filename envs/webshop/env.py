@@ -18,11 +18,11 @@ from seedbench.envs.webshop.render import Mode
 from seedbench.envs.webshop.shop import Visit
 from seedbench.envs.webshop.worlds import World, mini_world, real_world
 
+from seedbench.contracts import EnvSpec
 from seedbench.errors import ConfigError, EpisodeOver
 from seedbench.panel import Panel, sha256_lines
 from seedbench.types import (
     Action,
-    EnvSpec,
     Episode,
     HiddenTask,
     History,

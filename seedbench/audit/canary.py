@@ -15,10 +15,11 @@ from seedbench.audit import hidden
 from seedbench.audit.prompts import LENGTH, turns_shown
 from seedbench.audit.verdicts import Check, Report, verdict
 from seedbench.audit.watch import Watched
+from seedbench.contracts import Environment, Policy
 from seedbench.policies.scripted import OraclePolicy, RandomPolicy, ScriptPolicy
 from seedbench.records import canonical_json, to_record
 from seedbench.rollout import evaluation_job, play
-from seedbench.types import Environment, Episode, Policy, Task, View
+from seedbench.types import Episode, Task, View
 
 MARK = "canary-7f3e91c5"
 HIDDEN = "Does no hidden text reach a view, prompt, action or record?"

@@ -8,9 +8,10 @@ from typing import Any
 
 from seedbench.audit.rebuild import Rebuilder, rebuilder_for, tokenizer_folders
 from seedbench.config import EnvSection, make_environment
+from seedbench.contracts import Environment
 from seedbench.errors import SeedbenchError
 from seedbench.store import Run, Stream
-from seedbench.types import Environment, Episode, Task
+from seedbench.types import Episode, Task
 
 
 @dataclass(slots=True)

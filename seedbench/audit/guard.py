@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from seedbench.audit.prompts import action_faults, prompt_faults
 from seedbench.audit.rebuild import Rebuilder
+from seedbench.contracts import Environment
 from seedbench.errors import LeakFound
-from seedbench.types import Environment, Episode
+from seedbench.types import Episode
 
 
 def check_episode(env: Environment, rebuilder: Rebuilder | None, episode: Episode) -> None:

@@ -17,7 +17,8 @@ import importlib.util
 from collections.abc import Callable
 from typing import Any
 
-from seedbench.types import Environment, HiddenTask, Session, Skill, Task
+from seedbench.contracts import Environment, Session
+from seedbench.types import HiddenTask, Skill, Task
 
 Pair = tuple[Environment, Task]
 

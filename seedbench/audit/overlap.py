@@ -14,8 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from seedbench.audit.case import Case
 from seedbench.audit.verdicts import Check, verdict
+from seedbench.contracts import Environment
 from seedbench.rollout import panel_world_seed
-from seedbench.types import Environment, Task
+from seedbench.types import Task
 
 OVERLAP = "Do training and evaluation share no task and no near-duplicate text?"
 #: Jaccard similarity of word triples from which two texts count as the same.

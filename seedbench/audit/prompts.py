@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from seedbench.audit.case import Case
 from seedbench.audit.rebuild import Rebuilder
 from seedbench.audit.verdicts import Check, unchecked, verdict
-from seedbench.types import Environment, Episode, History, Observation, PastTurn
+from seedbench.contracts import Environment
+from seedbench.types import Episode, History, Observation, PastTurn
 
 PROMPTS = (
     "Was every evaluation prompt made of instruction, observations and own actions alone, byte for byte?"

@@ -15,8 +15,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args
 
+from seedbench.contracts import Environment
 from seedbench.errors import SeedbenchError
-from seedbench.types import Environment, History
+from seedbench.types import History
 
 #: (environment, history, text of a declared skill or None) -> hashes of the prompts that this may give: one
 #: for ordinary history, one per position in which methods may declare a skill

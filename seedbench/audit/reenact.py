@@ -9,8 +9,8 @@ from __future__ import annotations
 from seedbench.audit.case import Case
 from seedbench.audit.verdicts import Check, unchecked, verdict
 from seedbench.audit.watch import Watched
+from seedbench.contracts import Policy
 from seedbench.errors import SeedbenchError
-from seedbench.types import Policy
 
 REENACT = "Does the final checkpoint, given ordinary history only, act again as recorded?"
 

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from seedbench.audit.case import Case
 from seedbench.audit.prompts import where
 from seedbench.audit.verdicts import Check, unchecked, verdict
+from seedbench.contracts import Environment
 from seedbench.errors import RetrieverFailed
 from seedbench.rollout import panel_world_seed
-from seedbench.types import AGENT_ENDINGS, Environment, Episode, Observation, Task
+from seedbench.types import AGENT_ENDINGS, Episode, Observation, Task
 
 REPLAY = "Does the environment, played again with the recorded actions, say what the record says?"
 

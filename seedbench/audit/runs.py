@@ -19,8 +19,8 @@ from seedbench.audit.overlap import check_overlap
 from seedbench.audit.prompts import check_actions, check_length, check_prompts
 from seedbench.audit.replay import check_replay
 from seedbench.audit.verdicts import Report
+from seedbench.contracts import Environment
 from seedbench.store import Run
-from seedbench.types import Environment
 
 #: In the order of the report.
 CHECKS = (

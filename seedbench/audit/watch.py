@@ -8,7 +8,8 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from seedbench.types import Generation, Policy, Session, View
+from seedbench.contracts import Policy, Session
+from seedbench.types import Generation, View
 
 _CODE = (".py", ".pyc", ".so", ".pyd")
 #: (thread, list to fill), innermost last. The hook sleeps while this is empty.

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from seedbench.config import RunConfig, make_environment, make_method, validated
+from seedbench.contracts import Environment
 from seedbench.diagnose import figures, verdict
 from seedbench.diagnose.material import Item, load, newest_with_signal
 from seedbench.diagnose.text import read_skills
 from seedbench.errors import DataCorrupt
 from seedbench.jsonl import storage, write_bytes
 from seedbench.store import Run
-from seedbench.types import Environment, Task
+from seedbench.types import Task
 
 #: Decisions looked at per episode, and further actions tried at each.
 STATES, OTHERS = 2, 5

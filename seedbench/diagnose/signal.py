@@ -13,12 +13,12 @@ from typing import Any
 
 import torch
 
+from seedbench.contracts import Environment
 from seedbench.diagnose.material import Item
 from seedbench.diagnose.useful import Label
 from seedbench.train.backbone import Backbone
 from seedbench.train.batch import Rows, loss_batch, make_rows, micro_batches, score_rows, totals
 from seedbench.train.method import Method
-from seedbench.types import Environment
 
 BETA = 5.0
 #: A gap that changes a gate of beta 5 by about 0.12.

@@ -17,10 +17,11 @@ from typing import Any
 
 import torch
 
+from seedbench.contracts import Environment
 from seedbench.diagnose.material import Item, random_text, shuffled
 from seedbench.diagnose.useful import Judge, Label
 from seedbench.train.backbone import Backbone, Sample
-from seedbench.types import Environment, Episode, Turn
+from seedbench.types import Episode, Turn
 
 CONDITIONS = ("own", "shuffled", "random")
 

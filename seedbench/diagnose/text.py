@@ -16,8 +16,9 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import Any
 
+from seedbench.contracts import Environment
 from seedbench.diagnose.material import Item
-from seedbench.types import Environment, Episode, Skill
+from seedbench.types import Episode, Skill
 
 WON = frozenset("won success succeeded successful solved right completed achieved".split())
 LOST = frozenset("failed failure failing lost wrong nothing without unsolved never unable".split())

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from seedbench.contracts import Environment, Session
 from seedbench.rollout import derive_seed
-from seedbench.types import Environment, Episode, Session, Task
+from seedbench.types import Episode, Task
 
 Label = Literal["useful", "idle", "harmful"]
 

@@ -13,9 +13,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+from seedbench.contracts import Environment, Policy
 from seedbench.errors import WorkerLost
 from seedbench.rollout import Job, blocks, play
-from seedbench.types import Environment, Episode, Policy
+from seedbench.types import Episode
 
 #: What a worker plays with: set in the parent just before it forks, inherited by copy-on-write.
 _shared: tuple[Environment, Policy, list[list[Job]]] | None = None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 
-from seedbench.types import Generation, Session, View
+from seedbench.contracts import Session
+from seedbench.types import Generation, View
 
 
 class RandomPolicy:

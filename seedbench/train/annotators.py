@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from seedbench.contracts import Environment
 from seedbench.errors import ConfigError
 from seedbench.policies.openai import ChatServer, OpenAiOptions, answer_text
 from seedbench.train.analysis_prompt import analysis_messages
 from seedbench.train.skills import parse_analysis
-from seedbench.types import Environment, Episode, Skill
+from seedbench.types import Episode, Skill
 
 Annotate = Callable[[Sequence[Episode]], list[Skill | None]]
 

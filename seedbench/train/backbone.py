@@ -15,7 +15,8 @@ from typing import Any, Protocol
 from torch import Tensor
 from torch.nn import Parameter
 
-from seedbench.types import Environment, Episode, Policy
+from seedbench.contracts import Environment, Policy
+from seedbench.types import Episode
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 
+from seedbench.contracts import Environment
 from seedbench.errors import ConfigError
 from seedbench.train.backbone import Backbone
-from seedbench.types import Environment, Episode, Skill
+from seedbench.types import Episode, Skill
 
 
 def parse_analysis(text: str, source: str, min_words: int = 3) -> Skill | None:

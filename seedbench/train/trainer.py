@@ -17,6 +17,7 @@ import torch
 from seedbench.audit.guard import check_episode
 from seedbench.audit.rebuild import rebuilder_for, tokenizer_folders
 from seedbench.config import RunConfig
+from seedbench.contracts import Environment
 from seedbench.engines.local import LocalEngine
 from seedbench.errors import ConfigError, DataCorrupt
 from seedbench.records import to_record
@@ -37,7 +38,7 @@ from seedbench.train.batch import (
 from seedbench.train.checkpoint import Checkpoints, load_optimizer, verify
 from seedbench.train.ledger import BEFORE, Costs, mean, summary
 from seedbench.train.method import Analyst, Method
-from seedbench.types import Environment, Episode, Skill, Task
+from seedbench.types import Episode, Skill, Task
 
 
 @dataclass(slots=True)

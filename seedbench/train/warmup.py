@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
+from seedbench.contracts import Environment
 from seedbench.engines.local import LocalEngine
 from seedbench.rollout import Job, derive_seed
 from seedbench.train.annotators import annotator_named
@@ -18,7 +19,7 @@ from seedbench.train.backbone import Backbone
 from seedbench.train.batch import minibatches_of
 from seedbench.train.method import WarmUp
 from seedbench.train.skills import parse_analysis, to_analysis
-from seedbench.types import Environment, Episode, Skill, Task
+from seedbench.types import Episode, Skill, Task
 
 
 def collect(

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from seedbench.contracts import Environment
 from seedbench.errors import EpisodeOver, SeedbenchError
 from seedbench.panel import assert_disjoint, sha256_lines
 from seedbench.registry import ENVIRONMENTS
-from seedbench.types import Action, Environment, Episode, History, Observation, PastTurn, Task, Turn
+from seedbench.types import Action, Episode, History, Observation, PastTurn, Task, Turn
 
 NAMES = ENVIRONMENTS.names()
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,6 +14,7 @@ import pydantic
 import pytest
 from fake_runs import panel, write_run
 
+from seedbench.contracts import EnvironmentKind
 from seedbench.errors import ConfigError, DataMissing, RunConflict
 from seedbench.jsonl import read_json, write_json
 from seedbench.leaderboard import add, build, entries, leaderboard_table, verify
@@ -21,7 +22,6 @@ from seedbench.packing import pack
 from seedbench.panel import Panel
 from seedbench.registry import ENVIRONMENTS
 from seedbench.store import Run
-from seedbench.types import EnvironmentKind
 
 
 class Options(pydantic.BaseModel):

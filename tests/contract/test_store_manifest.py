@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from seedbench.contracts import EnvSpec
 from seedbench.manifest import build_manifest, git_state, panel_record
 from seedbench.panel import Panel
 from seedbench.records import canonical_json
-from seedbench.types import EnvSpec, HiddenTask, PublicTask, Task
+from seedbench.types import HiddenTask, PublicTask, Task
 
 
 def manifest() -> dict:

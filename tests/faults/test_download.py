@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from seedbench.contracts import Download, EnvironmentKind
 from seedbench.download import get
 from seedbench.errors import DataCorrupt, DataMissing
-from seedbench.types import Download, EnvironmentKind
 
 
 @pytest.fixture()

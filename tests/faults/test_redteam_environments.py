@@ -10,10 +10,10 @@ import pytest
 
 from seedbench.audit.canary import audit_environment
 from seedbench.audit.watch import watched
+from seedbench.contracts import Environment
 from seedbench.registry import ENVIRONMENTS
 from seedbench.types import (
     Action,
-    Environment,
     Generation,
     History,
     Message,

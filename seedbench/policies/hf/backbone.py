@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn import Parameter
 
+from seedbench.contracts import Environment, Policy
 from seedbench.errors import CheckpointCorrupt, ConfigError
 from seedbench.policies.hf.actor import HfActor, choice_ids, sample_here
 from seedbench.policies.hf.files import reason
@@ -26,7 +27,7 @@ from seedbench.policies.hf.text import ChatText, ChatTrace, Ids, truncated
 from seedbench.policies.tiny.transcript import decisions
 from seedbench.prompt import SkillPosition, with_skill
 from seedbench.train.backbone import Sample, Scores
-from seedbench.types import Environment, Episode, Message, Policy
+from seedbench.types import Episode, Message
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn import Parameter
 
+from seedbench.contracts import Environment
 from seedbench.errors import CheckpointCorrupt, ConfigError
 from seedbench.policies.tiny.actor import TinyActor
 from seedbench.policies.tiny.model import Cache, TinyConfig, TinyLM, hf_state_dict
@@ -28,7 +29,7 @@ from seedbench.policies.tiny.transcript import (
     skill_block,
 )
 from seedbench.train.backbone import Sample, Scores
-from seedbench.types import Environment, Episode
+from seedbench.types import Episode
 
 ANALYSIS_TOKENS = 96
 

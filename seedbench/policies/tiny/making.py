@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from seedbench.config import EnvSection, make_environment, splits_of, validated
+from seedbench.contracts import Environment
 from seedbench.engines.local import LocalEngine, cores
 from seedbench.manifest import cpu_model, package_versions
 from seedbench.policies.tiny.backbone import TinyBackbone
@@ -16,7 +17,7 @@ from seedbench.policies.tiny.material import demonstrate, teach_module
 from seedbench.policies.tiny.pretrain import Recipe, pretrain, recipe_record
 from seedbench.rollout import Job, derive_seed
 from seedbench.train.skills import parse_analysis
-from seedbench.types import Environment, Episode, Skill
+from seedbench.types import Episode, Skill
 
 
 def make(env: str, folder: Path, settings: dict[str, Any], report: Callable[[dict], None]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from seedbench.config import EnvSection, make_environment
+from seedbench.contracts import Environment
 from seedbench.errors import ConfigError
 from seedbench.policies.scripted import ScriptPolicy
 from seedbench.policies.tiny.backbone import TinyBackbone
@@ -22,7 +23,7 @@ from seedbench.policies.tiny.transcript import hindsight_ids
 from seedbench.rollout import Job, derive_seed, play
 from seedbench.train.backbone import Sample
 from seedbench.train.skills import to_analysis
-from seedbench.types import Environment, Episode, Skill, View
+from seedbench.types import Episode, Skill, View
 
 
 @dataclass(frozen=True, slots=True)
