@@ -1,4 +1,4 @@
-"""``seedbench study plan|run|status|report``."""
+"""``seedbench study plan|run|status|report|pack``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ Source = Annotated[
     str, typer.Argument(help="a shipped study, a TOML file, or the folder of a study", show_default=False)
 ]
 Scale = Annotated[str, typer.Option(help="quick, cpu or paper (default: quick)")]
-Smoke = Annotated[bool, typer.Option("--smoke", help="one update, two tasks: only to see that it runs")]
+Smoke = Annotated[
+    bool, typer.Option("--smoke", help="one update, two tasks, short panels: only to see that it runs")
+]
 Env = Annotated[list[str] | None, typer.Option(help="only this environment (repeatable)")]
 Backbone = Annotated[list[str] | None, typer.Option(help="this backbone instead (repeatable)")]
 Seeds = Annotated[int | None, typer.Option(min=1, help="this number of training seeds instead")]
@@ -130,6 +132,26 @@ def report_command(
     if note:
         echo(note)
     echo(f"wrote {len(written)} files: {written[0].parent}")
+
+
+@study.command("pack")
+def pack_command(
+    source: Source,
+    target: Annotated[Path, typer.Argument(help="a new folder", show_default=False)],
+    scale: Scale = "", smoke: Smoke = False, env: Env = None, backbone: Backbone = None,
+    seeds: Seeds = None, settings: Settings = None, out: Out = Path("studies"),
+    training: Annotated[
+        list[str] | None,
+        typer.Option(help="also keep this arm's training episodes of the first seed (repeatable)"),
+    ] = None,
+) -> None:  # fmt: skip
+    """Copy a finished study's records, compressed and without checkpoints, and its report: for publication."""
+    from seedbench.study.share import pack_study
+
+    folder = _open(source, scale, smoke, env, backbone, seeds, settings, out)
+    copy = pack_study(folder, target, training or [])
+    size = sum(p.stat().st_size for p in copy.path.rglob("*") if p.is_file())
+    echo(f"packed {len(copy.runs)} runs: {copy.path} ({size / 1e6:.1f} MB)")
 
 
 def _open(

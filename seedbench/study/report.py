@@ -23,21 +23,25 @@ def report(folder: StudyFolder) -> tuple[Table, list[Path], str]:
     but the costs depends on the records alone, byte for byte. Raises :class:`ConfigError` when no run is
     finished.
     """
+    made = tables(folder)
+    out = folder.path / "report"
+    with storage(out, "create"):
+        out.mkdir(parents=True, exist_ok=True)
+    files = [f for table in made for f in _write(table, out)]
+    drawn, note = _figures([folder.run_path(run) for run in folder.finished()], out)
+    write_bytes(out / "README.md", _summary(folder, made[0], drawn, note).encode())
+    return made[0], [out / "README.md", *files, *drawn], note
+
+
+def tables(folder: StudyFolder) -> tuple[Table, Table, Table]:
+    """The main table, the paired tests and the costs of the finished runs."""
     finished = folder.finished()
     if not finished:
         raise ConfigError(f"No run of '{folder.path}' is finished. 'seedbench study run' makes them.")
     paths = [folder.run_path(run) for run in finished]
-    out = folder.path / "report"
-    with storage(out, "create"):
-        out.mkdir(parents=True, exist_ok=True)
-    main = BUILDERS[folder.study.table](paths)
     # an unfinished study may lack its reference so far
     reference = folder.study.reference if any(r.arm == folder.study.reference for r in finished) else ""
-    tests = paired_table(paths, reference)
-    files = [f for made in (main, tests, cost_table(paths)) for f in _write(made, out)]
-    drawn, note = _figures(paths, out)
-    write_bytes(out / "README.md", _summary(folder, main, drawn, note).encode())
-    return main, [out / "README.md", *files, *drawn], note
+    return BUILDERS[folder.study.table](paths), paired_table(paths, reference), cost_table(paths)
 
 
 def _write(table: Table, out: Path) -> list[Path]:

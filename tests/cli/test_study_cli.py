@@ -133,6 +133,9 @@ def test_a_study_from_the_command_line(seedbench, tmp_path: Path) -> None:  # ty
     assert code == 0 and "grpo (mean only)" in out and "2 runs: 2 finished" in out
     assert "Smoke test" in (folder / "report" / "README.md").read_text()
     assert seedbench("study", "run", folder)[1].count("started") == 0
+    code, out, err = seedbench("study", "pack", folder, tmp_path / "shared", "--training", "grpo")
+    assert code == 0 and "packed 2 runs" in out, out + err
+    assert "2 finished" in seedbench("study", "status", tmp_path / "shared")[1]
     code, _, err = seedbench("study", "run", folder, "--seeds", 3)
     assert code == 2 and "fixed" in err
 

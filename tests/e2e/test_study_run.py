@@ -18,6 +18,7 @@ from seedbench.study.execute import Event, execute
 from seedbench.study.folder import StudyFolder
 from seedbench.study.model import Study, load
 from seedbench.study.report import report
+from seedbench.study.share import pack_study
 
 
 @pytest.fixture(scope="module")
@@ -52,10 +53,15 @@ def pages(folder: StudyFolder) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def whole(model: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def finished(model: Path, tmp_path_factory: pytest.TempPathFactory) -> StudyFolder:
     folder = StudyFolder(study(model), tmp_path_factory.mktemp("whole") / "toy")
     assert execute(folder, 1) == []
-    return pages(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole(finished: StudyFolder) -> dict[str, bytes]:
+    return pages(finished)
 
 
 def test_a_study_runs_once_and_reports_its_rows(model: Path, tmp_path: Path) -> None:
@@ -209,6 +215,26 @@ def test_a_panel_beside_the_usual_is_played_once_with_the_final_weights(model: P
     assert [s.state for s in folder.standings()] == ["stopped"]
     assert execute(folder, 1) == []
     assert len(victim.read_bytes().splitlines()) == len(kept.splitlines())
+
+
+def test_a_packed_study_is_a_study_with_the_same_report(
+    finished: StudyFolder, whole: dict[str, bytes], tmp_path: Path
+) -> None:
+    copy = pack_study(finished, tmp_path / "packed", ["grpo (mean only)"])
+    assert pages(StudyFolder(load(str(copy.path)), copy.path)) == whole
+    kept = [run.arm for run in copy.runs if "train" in {s.name for s in Run(copy.run_path(run)).streams()}]
+    assert kept == ["grpo (mean only)"]
+    assert not list(copy.path.rglob("*.safetensors"))
+    again = "is not empty"
+    for target, training, message in (("packed", [], again), ("new", ["grqo"], "no arm 'grqo'")):
+        with pytest.raises((ConfigError, RunConflict), match=message):
+            pack_study(finished, tmp_path / target, training)
+
+
+def test_an_unfinished_study_is_not_packed(model: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"3 of 3 runs .* not finished"):
+        pack_study(StudyFolder(study(model), tmp_path / "toy"), tmp_path / "packed")
+    assert not (tmp_path / "packed").exists()
 
 
 def test_a_report_without_a_finished_run_says_what_to_do(model: Path, tmp_path: Path) -> None:

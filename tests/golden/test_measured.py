@@ -9,9 +9,13 @@ import pytest
 from seedbench.audit.runs import audit_run
 from seedbench.reports.builders import table1
 from seedbench.store import Run
+from seedbench.study.folder import StudyFolder
+from seedbench.study.model import load
+from seedbench.study.report import FORMATS, tables
 from seedbench.tables import render
 
 ROOT = Path(__file__).resolve().parent.parent.parent / "results" / "measured"
+PACKED = sorted(p.parent for p in ROOT.glob("*/study.json"))
 STUDIES = sorted(p.parent for p in ROOT.glob("*/table1.md"))
 RUNS = sorted(p.parent for p in ROOT.glob("*/runs/*/config.json"))
 
@@ -25,6 +29,19 @@ def test_there_is_a_study() -> None:
 def test_tables_are_what_the_records_give(study: Path, form: str, file: str) -> None:
     made = render(table1(sorted((study / "runs").iterdir())), form)
     assert made == (study / file).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("study", PACKED, ids=lambda p: p.name)
+def test_reports_are_what_the_records_give(study: Path) -> None:
+    """Tables, paired tests and costs of a packed study, in every format, to the byte."""
+    folder = StudyFolder(load(str(study)), study)
+    assert folder.owed() == []
+    made = tables(folder)
+    for table in made:
+        for form, suffix in FORMATS.items():
+            kept = (study / "report" / f"{table.name}.{suffix}").read_text(encoding="utf-8")
+            assert render(table, form) == kept, (table.name, form)
+    assert render(made[0], "markdown").strip() in (study / "report" / "README.md").read_text(encoding="utf-8")
 
 
 def test_runs_were_made_from_committed_code() -> None:
