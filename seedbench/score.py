@@ -123,13 +123,16 @@ class PanelTable:
         return cls(tuple(dict.fromkeys(ids)), dict(zip(ids, groups, strict=True)), times)
 
 
-def score_stream(run: Run, stream: str) -> EvalScore:
-    """Score one evaluation stream of a run against the panel in its manifest."""
+def score_stream(run: Run, stream: str, records: Sequence[Record] | None = None) -> EvalScore:
+    """Score one evaluation stream of a run against the panel in its manifest. ``records``: its records, where
+    they were read already."""
     name = Stream.parse(stream)
     panel = PanelTable.of(_panel(run, name.panel))
     reasons = ["the policy reads hidden state"] if run.manifest.get("policy", {}).get("privileged") else []
     reasons += ["evaluation prompts held a skill"] if name.skills else []
-    return score_records(run.records(stream), panel, run.manifest["env"]["groups"], reasons)
+    return score_records(
+        run.records(stream) if records is None else records, panel, run.manifest["env"]["groups"], reasons
+    )
 
 
 def score_records(

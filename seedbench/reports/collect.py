@@ -69,7 +69,8 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluation:
-    """One stream of one run, scored. ``success`` and ``score`` are (tasks, repeats) in panel order."""
+    """One stream of one run, scored. ``success`` and ``score`` are (tasks, repeats) in panel order;
+    ``update``: finished updates when it was played."""
 
     run: Run
     stream: Stream
@@ -79,6 +80,7 @@ class Evaluation:
     score: np.ndarray
     task_groups: tuple[str, ...]
     group_order: tuple[str, ...]
+    update: int
 
     @property
     def method(self) -> str:
@@ -148,14 +150,14 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def evaluate(run: Run, stream: Stream) -> Evaluation:
     panel = PanelTable.of(run.manifest["panels"][stream.panel])
-    result = score_stream(run, stream.name)
     records = run.records(stream.name)
+    result = score_stream(run, stream.name, records)
     success, groups = value_array(records, panel, "success")
     score, _ = value_array(records, panel, "score")
     order = tuple(g.group for g in result.groups)
-    return Evaluation(
-        run, stream, Setting.of(run, stream.panel), result, success, score, tuple(groups), order
-    )
+    update = int(records[0]["update"]) if records else 0
+    setting = Setting.of(run, stream.panel)
+    return Evaluation(run, stream, setting, result, success, score, tuple(groups), order, update)
 
 
 def collect(paths: Iterable[str | Path], label: str = "final") -> tuple[list[Evaluation], list[str]]:

@@ -102,14 +102,15 @@ def tie_groups(members: Sequence[Arm]) -> list[tuple[int | None, Arm]]:
     return out + [(None, a) for a in rest]
 
 
-def paired_table(runs: Paths, reference: str = "") -> Table:
+def paired_table(runs: Paths, reference: str = "", curves: Curves | None = None) -> Table:
     """Pairs of ranked arms under one setting and backbone, tested as one family.
 
     All pairs, or with ``reference`` only those of that arm and another: fewer questions, so a milder adjustment.
-    Raises :class:`ConfigError` when no block has such an arm.
+    ``curves`` may be shared with other tables of the same runs. Raises :class:`ConfigError` when no block has
+    such an arm.
     """
     found, left_out = collect(runs)
-    curves, blocks, known = Curves(), [], set()
+    curves, blocks, known = curves or Curves(), [], set()
     for setting, members in by_setting(arms(found)).items():
         able = [a for a in members if not a.not_ranked]
         known |= {a.label for a in able}

@@ -26,10 +26,13 @@ from seedbench.reports.spending import (
 from seedbench.tables import Block, Cell, Column, Row, Table
 
 
-def cost_table(runs: Paths) -> Table:
-    """Costs per training run (mean over seeds) beside the final score and the score at equal tokens."""
+def cost_table(runs: Paths, curves: Curves | None = None) -> Table:
+    """Costs per training run (mean over seeds) beside the final score and the score at equal tokens.
+
+    ``curves`` may be shared with other tables of the same runs.
+    """
     found, left_out = collect(runs)
-    curves = Curves()
+    curves = curves or Curves()
     blocks = [_block(setting, part, curves) for setting, part in by_setting(arms(found)).items()]
     return Table("costs", "What the scores cost", tuple(blocks), tuple(left_out))
 

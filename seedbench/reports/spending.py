@@ -6,14 +6,14 @@ efficiency): warm-up, analysis and teacher scoring are paid for like rollouts an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from seedbench.reports.collect import Arm, Evaluation, evaluate
-from seedbench.score import PanelTable, value_array
-from seedbench.store import Run, Stream
+from seedbench.store import Run
 
 #: Stages in the order in which an update runs them.
 STAGES = ("sft", "rollout", "analysis", "scoring", "update", "evaluation")
@@ -51,42 +51,36 @@ def training(run: Run) -> Spent:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
-    """One evaluation on the way: after ``update`` updates and ``spent`` on training.
+    """One evaluation on the way, and what was ``spent`` on training until then."""
 
-    ``success`` (tasks, repeats) as in :func:`seedbench.score.value_array`.
-    """
-
-    update: int
     spent: Spent
-    stream: Stream
-    success: np.ndarray
+    evaluation: Evaluation
 
     @property
-    def value(self) -> float:
-        return float(np.nanmean(self.success))
+    def update(self) -> int:
+        return self.evaluation.update
+
+    @property
+    def success(self) -> np.ndarray:
+        return self.evaluation.success
 
 
-def curve(evaluation: Evaluation) -> list[Point]:
-    """Evaluations of the run on the same panel and with the same prompts, by number of updates."""
-    run, last = evaluation.run, evaluation.stream
-    panel = PanelTable.of(run.manifest["panels"][last.panel])
-    costs = run.costs()
-    points: dict[int, Point] = {}
+def curve(last: Evaluation) -> list[Point]:
+    """Evaluations of the run of ``last`` on its panel and with its kind of prompts, by number of updates."""
+    run, wanted = last.run, (last.stream.panel, last.stream.skills)
+    costs, points = run.costs(), {}
     for stream in run.streams():
-        if stream.phase != "eval" or (stream.panel, stream.skills) != (last.panel, last.skills):
+        if stream.phase != "eval" or (stream.panel, stream.skills) != wanted:
             continue
-        records = run.records(stream.name)
-        if not records:
-            continue
-        update = int(records[0]["update"])
-        before = [
-            c for c in costs if c["stage"] == "sft" or (c["update"] < update and c["stage"] != EVALUATION)
-        ]
-        spent = sum(
-            (Spent(float(c["seconds"]), int(c["tokens"]), float(c["flops"])) for c in before), Spent()
-        )
-        points[update] = Point(update, spent, stream, value_array(records, panel)[0])
+        e = last if stream == last.stream else evaluate(run, stream)
+        if e.result.total.played:
+            points[e.update] = Point(_spent_before(costs, e.update), e)
     return [points[u] for u in sorted(points)]
+
+
+def _spent_before(costs: Sequence[Mapping[str, Any]], update: int) -> Spent:
+    before = (c for c in costs if c["stage"] == "sft" or (c["update"] < update and c["stage"] != EVALUATION))
+    return sum((Spent(float(c["seconds"]), int(c["tokens"]), float(c["flops"])) for c in before), Spent())
 
 
 def cheapest(part: Sequence[Arm]) -> int:
@@ -102,27 +96,23 @@ class Curves:
     """Learning curves, each read once, and arms cut back to a budget."""
 
     def __init__(self) -> None:
-        self._known: dict[Evaluation, list[Point]] = {}
+        self._known: dict[tuple[str, str], list[Point]] = {}
 
     def of(self, evaluation: Evaluation) -> list[Point]:
-        if evaluation not in self._known:
-            self._known[evaluation] = curve(evaluation)
-        return self._known[evaluation]
+        key = (str(evaluation.run.path), evaluation.stream.name)
+        if key not in self._known:
+            self._known[key] = curve(evaluation)
+        return self._known[key]
 
     def within(self, arm: Arm, budget: int) -> Arm | None:
         """``arm`` with the newest evaluation that at most ``budget`` training tokens bought, for every seed;
         None when a seed has none."""
-        cut = []
-        for e in arm.evaluations:
-            points = [p for p in self.of(e) if p.spent.tokens <= budget]
-            if not points:
-                return None
-            stream = points[-1].stream
-            cut.append(e if stream == e.stream else evaluate(e.run, stream))
-        return replace(arm, evaluations=tuple(cut))
+        points = [[p for p in self.of(e) if p.spent.tokens <= budget] for e in arm.evaluations]
+        if not all(points):
+            return None
+        return replace(arm, evaluations=tuple(p[-1].evaluation for p in points))
 
 
 def updates_of(arm: Arm) -> str:
     """After how many updates the arm's evaluations were made: ``24``, or ``16/20`` where seeds differ."""
-    found = {int(e.run.records(e.stream.name)[0]["update"]) for e in arm.evaluations}
-    return "/".join(map(str, sorted(found)))
+    return "/".join(map(str, sorted({e.update for e in arm.evaluations})))

@@ -9,6 +9,7 @@ from seedbench.jsonl import storage, write_bytes
 from seedbench.reports.builders import BUILDERS
 from seedbench.reports.compare import paired_table
 from seedbench.reports.costs import cost_table
+from seedbench.reports.spending import Curves
 from seedbench.study.folder import StudyFolder
 from seedbench.tables import Table, render
 
@@ -41,7 +42,9 @@ def tables(folder: StudyFolder) -> tuple[Table, Table, Table]:
     paths = [folder.run_path(run) for run in finished]
     # an unfinished study may lack its reference so far
     reference = folder.study.reference if any(r.arm == folder.study.reference for r in finished) else ""
-    return BUILDERS[folder.study.table](paths), paired_table(paths, reference), cost_table(paths)
+    curves = Curves()
+    tests = paired_table(paths, reference, curves)
+    return BUILDERS[folder.study.table](paths), tests, cost_table(paths, curves)
 
 
 def _write(table: Table, out: Path) -> list[Path]:
