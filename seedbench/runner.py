@@ -144,7 +144,9 @@ def train(config: RunConfig, folder: Path, workers: int, report: Report, resume:
                     record = warm_up(
                         setting.env, backbone, trainer.tasks, plan, config.seed, engine, block, report
                     )
-                    cost(record["tokens"], backbone.flops(record["tokens"], True))
+                    trained = record["trained_tokens"]
+                    read = backbone.flops(record["tokens"] - trained, False)
+                    cost(record["tokens"], read + backbone.flops(trained, True))
                 write_json(folder / "warm_up.json", record)
 
         def analyst() -> BackboneAnalyst:

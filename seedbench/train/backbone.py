@@ -7,7 +7,7 @@ grows), chat models one per turn (their prompt is rebuilt each step, methods.md 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,6 +17,16 @@ from torch.nn import Parameter
 
 from seedbench.contracts import Environment, Policy
 from seedbench.types import Episode
+
+
+@dataclass(slots=True)
+class Meter:
+    """Tokens that a model and its frozen copies read or wrote in this process, padding not counted."""
+
+    tokens: int = 0
+
+    def add(self, rows: Iterable[Sequence[int]]) -> None:
+        self.tokens += sum(map(len, rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +53,15 @@ class Scores:
 
 
 class Backbone(Protocol):
-    """A trainable policy. ``score`` carries gradients unless called under ``torch.no_grad``."""
+    """A trainable policy. ``score`` carries gradients unless called under ``torch.no_grad``.
+
+    ``meter`` counts what ``score``, ``analyse`` and ``analysis_nll`` put through the model; actors do not use
+    it, they may live in other processes.
+    """
 
     name: str
     decoding: str
+    meter: Meter
     #: where a chat model puts a privileged skill (:mod:`seedbench.prompt`); set by the runner from the method
     skill_position: str
 
@@ -78,7 +93,7 @@ class Backbone(Protocol):
     def parameters(self) -> Iterator[Parameter]: ...
 
     def frozen(self) -> Backbone:
-        """A copy without gradients: the KL reference, or a frozen analyzer."""
+        """A copy without gradients and with the same meter: the KL reference, or a frozen analyzer."""
         ...
 
     def save(self, folder: Path) -> None: ...

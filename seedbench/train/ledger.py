@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from seedbench.store import RunStore
+from seedbench.train.backbone import Backbone
 from seedbench.train.batch import Rows
 from seedbench.types import Episode, Skill
 
@@ -32,6 +33,15 @@ class Costs:
         yield cost
         seconds = time.perf_counter() - began
         self._store.append_cost(self._update, name, seconds, int(spent[0]), spent[1])
+
+    @contextmanager
+    def metered(self, name: str, backbone: Backbone, backward: bool = False) -> Iterator[None]:
+        """A stage whose tokens are those that pass through ``backbone`` meanwhile."""
+        before = backbone.meter.tokens
+        with self.stage(name) as cost:
+            yield
+            tokens = backbone.meter.tokens - before
+            cost(tokens, backbone.flops(tokens, backward))
 
 
 def summary(

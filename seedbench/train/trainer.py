@@ -140,10 +140,8 @@ class Trainer:
             samples = p.backbone.samples(episodes, p.env)
             tokens = sum(x.length for x in samples)
             cost(tokens, p.backbone.flops(tokens, False))
-        with costs.stage("analysis") as cost:
+        with costs.metered("analysis", p.backbone):
             skills = p.method.teaching(episodes, self.analyst)
-            if skills is not None:
-                cost(tokens, p.backbone.flops(tokens, False))
         for episode, skill in zip(episodes, skills or [None] * len(episodes), strict=True):
             episode.hindsight = skill
             p.store.append_episode("train", to_record(episode, "train", u))
@@ -153,14 +151,13 @@ class Trainer:
                 f"Update {u} has no token to train on: no weight moves.", RuntimeWarning, stacklevel=2
             )
         sampled = rows.old
-        with costs.stage("scoring") as cost:
-            cost(*self._score(rows, skills))
+        with costs.metered("scoring", p.backbone):
+            self._score(rows, skills)
         importance = {}
         if s.importance_cap:
             importance["importance"] = cap_importance(rows, sampled, episodes, s.importance_cap)
-        with costs.stage("update") as cost:
-            terms, tokens = self._steps(rows, u)
-            cost(tokens, p.backbone.flops(tokens, True))
+        with costs.metered("update", p.backbone, backward=True):
+            terms = self._steps(rows, u)
         metrics = {"update": u, **summary(episodes, rows, skills), **importance, **terms}
         p.store.append_metrics(metrics)
         self.report(metrics)
@@ -178,25 +175,20 @@ class Trainer:
             ]
         return jobs
 
-    def _score(self, rows: Rows, skills: Sequence[Skill | None] | None) -> tuple[int, float]:
-        """Fill in old, reference and teacher log-probabilities; returns tokens and FLOPs spent."""
+    def _score(self, rows: Rows, skills: Sequence[Skill | None] | None) -> None:
+        """Fill in old, reference and teacher log-probabilities."""
         p, budget, index = self.p, self.settings.micro_tokens, trainable(rows, self.p.method)
-        spent = 0
         if self.settings.old_logprobs == "recomputed":
             rows.old = score_rows(p.backbone, rows, index, budget)
-            spent += sum(rows.samples[i].length for i in index)
         if self.reference is not None:
             rows.reference = score_rows(self.reference, rows, index, budget)
-            spent += sum(rows.samples[i].length for i in index)
         if skills is not None:
             texts = [s and s.text for s in (skills[x.episode] for x in rows.samples)]
             taught = [i for i, t in enumerate(texts) if t is not None]
             rows.teacher = score_rows(p.backbone, rows, taught, budget, texts)
-            spent += sum(rows.samples[i].length for i in taught)
-        return spent, p.backbone.flops(spent, False)
 
-    def _steps(self, rows: Rows, u: int) -> tuple[dict[str, float], int]:
-        """Optimiser steps of one update; loss terms averaged over all of them, and tokens trained on."""
+    def _steps(self, rows: Rows, u: int) -> dict[str, float]:
+        """Optimiser steps of one update; loss terms averaged over all of them."""
         s = self.settings
         rate = s.learning_rate * min(1.0, (u + 1) / max(s.lr_warmup, 1))
         for group in self.optimizer.param_groups:
@@ -206,14 +198,12 @@ class Trainer:
         moving = set(trainable(rows, self.p.method))
         count = math.ceil(len(rows) / s.minibatch_rows) if s.minibatch_rows else s.minibatches
         parts = minibatches(rows, range(len(rows)), count, f"{self.seed}/step/{u}")
-        trained = 0
         for part in parts:
             total = totals(rows, part)  # rows that move nothing are not computed, and count in every mean
             self.optimizer.zero_grad(set_to_none=True)
             for batch in micro_batches(lengths, [i for i in part if i in moving], s.micro_tokens):
                 loss = self.p.method.loss(loss_batch(self.p.backbone, rows, batch, total, u))
                 loss.value.backward()
-                trained += sum(lengths[i] for i in batch)
                 for name, value in loss.terms.items():
                     sums[f"loss_{name}"] = sums.get(f"loss_{name}", 0.0) + value / len(parts)
             norm = float(torch.nn.utils.clip_grad_norm_(list(self.p.backbone.parameters()), s.clip_norm))
@@ -224,7 +214,7 @@ class Trainer:
                 )
             sums["grad_norm"] = sums.get("grad_norm", 0.0) + norm / len(parts)
             self.optimizer.step()
-        return sums | {"learning_rate": rate}, trained
+        return sums | {"learning_rate": rate}
 
     # -- evaluation ----------------------------------------------------------------------------------------
     def evaluate(self, label: str, u: int, skills: bool = False) -> None:

@@ -47,12 +47,10 @@ def warm_up(
     env: Environment, backbone: Backbone, tasks: Sequence[Task], plan: WarmUp, seed: int, engine: LocalEngine,
     block: int, report: Callable[[dict], None],
 ) -> dict:  # fmt: skip
-    """Collect, annotate, learn. Returns the record: counts, loss per epoch, parse rate before and after."""
-    episodes = [
-        e
-        for e in collect(env, backbone, tasks, plan, seed, engine, block)
-        if e.success is not None and e.turns
-    ]
+    """Collect, annotate, learn. Returns the record: counts, loss per epoch, parse rate before and after; ``tokens``
+    went through the model in all, ``trained_tokens`` of them with gradients."""
+    played, metered = collect(env, backbone, tasks, plan, seed, engine, block), backbone.meter.tokens
+    episodes = [e for e in played if e.success is not None and e.turns]
     annotate = annotator_named(plan.annotator, env)
     pairs = [(e, s) for e, s in zip(episodes, annotate(episodes), strict=True) if s is not None]
     order = list(range(len(pairs)))
@@ -65,23 +63,25 @@ def warm_up(
         "annotator": plan.annotator,
         "before": _writing(backbone, env, held),
         "epochs": [],
-        "tokens": 0,
+        "trained_tokens": 0,
     }
     optimizer = torch.optim.AdamW(backbone.parameters(), plan.learning_rate, weight_decay=0.0)
     for epoch in range(plan.epochs):
-        loss, tokens = _epoch(backbone, env, train, optimizer, plan.batch, f"{seed}/{epoch}")
+        before = backbone.meter.tokens
+        loss = _epoch(backbone, env, train, optimizer, plan.batch, f"{seed}/{epoch}")
         record["epochs"].append(round(loss, 5))
-        record["tokens"] += tokens
+        record["trained_tokens"] += backbone.meter.tokens - before
         report({"warm_up": epoch + 1, "of": plan.epochs, "loss": loss})
     record["after"] = _writing(backbone, env, held)
+    record["tokens"] = sum(x.length for x in backbone.samples(played, env)) + backbone.meter.tokens - metered
     return record
 
 
 def _epoch(
     backbone: Backbone, env: Environment, pairs: Sequence[tuple[Episode, Skill]],
     optimizer: torch.optim.Optimizer, batch: int, seed: str,
-) -> tuple[float, int]:  # fmt: skip
-    """One pass; returns the mean NLL per token (nats) and the number of answer tokens."""
+) -> float:  # fmt: skip
+    """One pass; returns the mean NLL per answer token (nats)."""
     total, tokens = 0.0, 0
     for part in minibatches_of(len(pairs), batch, seed):
         nll, n = backbone.analysis_nll(
@@ -92,7 +92,7 @@ def _epoch(
         torch.nn.utils.clip_grad_norm_(list(backbone.parameters()), 1.0)
         optimizer.step()
         total, tokens = total + float(nll.detach()), tokens + n
-    return total / max(tokens, 1), tokens
+    return total / max(tokens, 1)
 
 
 def _writing(backbone: Backbone, env: Environment, pairs: Sequence[tuple[Episode, Skill]]) -> dict:

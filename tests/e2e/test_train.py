@@ -100,6 +100,31 @@ def test_the_cost_ledger_covers_every_stage(seed_run: Path) -> None:
     assert all(c["tokens"] > 0 and c["flops"] > 0 and c["seconds"] >= 0 for c in costs)
 
 
+def test_the_ledger_counts_every_token_that_went_through_the_model(seed_run: Path) -> None:
+    """Recounted from the episodes: reference and teacher read each transcript, the teacher its skill too."""
+    from seedbench.config import make_environment
+    from seedbench.policies.tiny.backbone import TinyBackbone
+    from seedbench.policies.tiny.transcript import hindsight_ids, skill_block
+
+    run = Run(seed_run)
+    config = RunConfig.model_validate(run.config)
+    backbone, env = TinyBackbone.load(seed_run / "checkpoints" / "start"), make_environment(config.env)
+    spent = {(c["update"], c["stage"]): c["tokens"] for c in run.costs()}
+    size = len(run.records("train")) // 2
+    for update in (0, 1):
+        episodes = run.episodes("train")[update * size : (update + 1) * size]
+        lengths = {s.episode: s.length for s in backbone.samples(episodes, env)}
+        taught = [i for i, e in enumerate(episodes) if e.hindsight]
+        skills = sum(len(skill_block(backbone.tok, episodes[i].hindsight.text)) for i in taught)
+        assert spent[update, "rollout"] == spent[update, "update"] == sum(lengths.values())
+        teacher = sum(lengths[i] for i in taught) + skills
+        assert spent[update, "scoring"] == sum(lengths.values()) + teacher
+        questions = sum(len(hindsight_ids(backbone.tok, e)) for e in episodes)
+        assert 0 < spent[update, "analysis"] - questions <= 96 * len(episodes)  # the answers
+    record = json.loads((seed_run / "warm_up.json").read_text())
+    assert spent[-1, "sft"] == record["tokens"] > record["trained_tokens"] > 24 * 18  # epochs x episodes
+
+
 def test_the_record_says_what_was_run(seed_run: Path) -> None:
     """BR-007, BR-016, BR-058: estimator, aggregation, gate, panel, split and decoding are in it."""
     config = json.loads((seed_run / "config.json").read_text())

@@ -26,7 +26,7 @@ from seedbench.policies.hf.sampling import sample_free, side_by_side
 from seedbench.policies.hf.text import ChatText, ChatTrace, Ids, truncated
 from seedbench.policies.tiny.transcript import decisions
 from seedbench.prompt import SkillPosition, with_skill
-from seedbench.train.backbone import Sample, Scores
+from seedbench.train.backbone import Meter, Sample, Scores
 from seedbench.types import Episode, Message
 
 
@@ -45,6 +45,7 @@ class HfBackbone:
     def __init__(self, name: str, model: ChatModel, text: ChatText, options: HfOptions) -> None:
         self.name, self.model, self.text, self.options = name, model, text, options
         self.decoding = options.decoding
+        self.meter = Meter()
         limit = int(getattr(model.inner.config, "max_position_embeddings", 0) or 0)
         self.context = options.context or limit
         if not self.context or (limit and self.context > limit):
@@ -126,6 +127,7 @@ class HfBackbone:
             self._check_fit(len(prompt), len(trace.response), "response")
             rows.append((*prompt, *trace.response))
             where.append([len(prompt) + p for p in trace.positions])
+        self.meter.add(rows)
         allowed = [s.data.trace.allowed or ((),) * len(s.turns) for s in samples]
         logp, entropy = self.model.score(rows, where, [s.temperature for s in samples], allowed)
         counts = [len(w) for w in where]
@@ -152,6 +154,7 @@ class HfBackbone:
         for batch in side_by_side([len(p) + limit for _, p in live], self.options.batch_tokens):
             part = [live[k] for k in batch]
             answers = sample_free(self.model, [p for _, p in part], [], self.text.stop, limit, 0.0)
+            self.meter.add([p for _, p in part] + [a.ids for a in answers])
             for (i, _), answer in zip(part, answers, strict=True):
                 texts[i] = self.text.decode(answer.ids)
         return texts
@@ -170,6 +173,7 @@ class HfBackbone:
                 )
             rows.append((*prompt, *answer))
             where.append(list(range(len(prompt), len(rows[-1]))))
+        self.meter.add(rows)
         logp, _ = self.model.score(rows, where, [1.0] * len(rows))
         return -logp.sum(), len(logp)
 
@@ -179,7 +183,9 @@ class HfBackbone:
 
     def frozen(self) -> HfBackbone:
         inner = copy.deepcopy(self.model.inner).requires_grad_(False)
-        return HfBackbone(self.name, ChatModel(inner, self.model.compute), self.text, self.options)
+        twin = HfBackbone(self.name, ChatModel(inner, self.model.compute), self.text, self.options)
+        twin.meter, twin.skill_position = self.meter, self.skill_position
+        return twin
 
     def flops(self, tokens: int, backward: bool) -> float:
         size = sum(p.numel() for p in self.model.inner.parameters())

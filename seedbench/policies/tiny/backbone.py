@@ -28,7 +28,7 @@ from seedbench.policies.tiny.transcript import (
     opening,
     skill_block,
 )
-from seedbench.train.backbone import Sample, Scores
+from seedbench.train.backbone import Meter, Sample, Scores
 from seedbench.types import Episode
 
 ANALYSIS_TOKENS = 96
@@ -40,6 +40,7 @@ class TinyBackbone:
 
     def __init__(self, model: TinyLM, tok: TinyTokenizer) -> None:
         self.model, self.tok = model, tok
+        self.meter = Meter()
 
     # -- files ---------------------------------------------------------------------------------------------
     @classmethod
@@ -98,6 +99,7 @@ class TinyBackbone:
     def frozen(self) -> TinyBackbone:
         twin = TinyBackbone(copy.deepcopy(self.model), self.tok)
         twin.model.requires_grad_(False)
+        twin.meter = self.meter
         return twin
 
     def flops(self, tokens: int, backward: bool) -> float:
@@ -115,7 +117,8 @@ class TinyBackbone:
             old = tuple(x for t in traces for x in (t.logprobs or (0.0,) * len(t.positions)))
             body = self._body(traces)
             skill = episode.acting_skill.text if episode.acting_skill else None
-            rows.append(Sample(e, turns, old, traces[0].temperature, len(body[0]), skill, body))
+            length = len(body[0]) + len(skill_block(self.tok, skill))
+            rows.append(Sample(e, turns, old, traces[0].temperature, length, skill, body))
         return rows
 
     def _trace(self, episode: Episode, i: int, environment: Environment) -> TurnTrace:
@@ -150,6 +153,7 @@ class TinyBackbone:
                     f"A transcript of {len(ids)} tokens with a skill of {len(block)} does not fit the context of "
                     f"{self.model.config.context}. Lower the step limit, or shorten the skills."
                 )
+        self.meter.add(rows)
         hidden = self.model.hidden(_pad(rows, 0))
         width = max(map(len, where))
         mask = _pad([[1] * len(w) for w in where], 0, width).bool()
@@ -186,6 +190,7 @@ class TinyBackbone:
         answers: list[list[int]] = [[] for _ in episodes]
         if not live:
             return ["" for _ in episodes]
+        self.meter.add(questions[i] for i in live)
         cache = Cache(self.model.config, len(live))
         logits = self.model.append(cache, [questions[i] for i in live])
         for _ in range(ANALYSIS_TOKENS):
@@ -199,6 +204,7 @@ class TinyBackbone:
                 cache.select(keep)
                 live = [live[j] for j in keep]
             logits = self.model.append(cache, [[tokens[j]] for j in keep])
+        self.meter.add(answers)
         return [self.tok.decode(a) for a in answers]
 
     def analysis_nll(
@@ -207,6 +213,7 @@ class TinyBackbone:
         questions = [list(hindsight_ids(self.tok, e)) for e in episodes]
         answers = [[*self.tok.encode(t), END] for t in targets]
         rows = [q + a for q, a in zip(questions, answers, strict=True)]
+        self.meter.add(rows)
         pairs = [
             (i, len(q) + k)
             for i, (q, a) in enumerate(zip(questions, answers, strict=True))
