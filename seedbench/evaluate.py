@@ -1,4 +1,5 @@
-"""Evaluating without training: a finished run on ordinary history or with skills, and scripted policies.
+"""Evaluating without training: a finished run on ordinary history or with skills, scripted policies, and models
+behind a server.
 
 The result is an ordinary run folder (or further streams in one), so tables, leaderboard and audit read it
 like any other. Whatever is there already is not played again.
@@ -9,10 +10,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from seedbench.audit.guard import check_episode
+from seedbench.audit.rebuild import rebuilder_for
 from seedbench.config import BackboneSection, EnvSection, MethodSection, RunConfig, make_method, validated
 from seedbench.contracts import Environment, Policy
 from seedbench.engines.local import LocalEngine
@@ -153,7 +156,10 @@ def _note_panel(run: Run, setting: Setting, plays: int) -> str:
     return name
 
 
-# -- scripted policies -----------------------------------------------------------------------------------------
+# -- scripted policies and served models -----------------------------------------------------------------------
+SERVED = "openai:"
+
+
 def evaluate_policy(
     section: EnvSection,
     name: str,
@@ -163,17 +169,15 @@ def evaluate_policy(
     plays: int | None = None,
     workers: int = 1,
     report: Report = lambda m: None,
+    options: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Play the panel of ``section`` with a scripted policy; returns its run folder under ``out``.
+    """Play the panel of ``section`` with a policy by name; returns its run folder under ``out``.
 
-    ``plays`` of each task default to those of ``scale``. The oracle reads hidden state and is marked
-    privileged, so it never ranks.
+    ``name`` is a scripted policy, or ``openai:<model>`` with the client's ``options`` (see
+    :class:`~seedbench.policies.openai.OpenAiOptions`). ``plays`` of each task default to those of ``scale``.
+    The oracle reads hidden state and is marked privileged, so it never ranks.
     """
-    known = policies_of(section.name)
-    if name not in known:
-        raise UnknownName(
-            f"Unknown policy '{name}'. Policies of '{section.name}': {', '.join(sorted(known))}."
-        )
+    served = name.startswith(SERVED)
     settings = {
         **SCALES[scale]["eval"],
         **ENVIRONMENTS.get(section.name).scales.get(scale, {}).get("eval", {}),
@@ -184,8 +188,8 @@ def evaluate_policy(
         RunConfig,
         {
             "env": section.model_dump(),
-            "method": MethodSection(name=name).model_dump(),
-            "backbone": {"name": "scripted"},
+            "method": MethodSection(name="vanilla" if served else name).model_dump(),
+            "backbone": {"name": name, "options": dict(options or {})} if served else {"name": "scripted"},
             "scale": scale,
             "seed": seed,
             "train": {"updates": 0},
@@ -194,27 +198,46 @@ def evaluate_policy(
         "configuration",
     )
     setting = prepare(section)
-    policy = known[name]()
-    model = {"name": "scripted", "decoding": "choices" if policy.constrained else "free"}
+    policy = _policy(section.name, config)
+    model = {"name": config.backbone.name, "decoding": "choices" if policy.constrained else "free"}
     record = {"name": name, "privileged": policy.privileged, "trained": False}
     manifest = manifest_of(setting, model, record, seed, config.eval.episodes)
     variant = section.options.get("variant", "mini")
-    folder = out / f"{section.name}-{variant}_{name}_s{seed}_{config.sha256()[:8]}"
+    plain = name.replace("/", "_").replace(":", "-")
+    folder = out / f"{section.name}-{variant}_{plain}_s{seed}_{config.sha256()[:8]}"
     with RunStore.create(folder, config.model_dump(mode="json"), manifest, resume=folder.exists()) as store:
-        _play_scripted(store, setting, config, policy, workers, report)
+        _play_panel(store, setting, config, policy, workers, report)
     return folder
 
 
-def _play_scripted(
+def _policy(environment: str, config: RunConfig) -> Policy:
+    """Raises :class:`UnknownName` with the policies of the environment."""
+    backbone = config.backbone
+    if backbone.name.startswith(SERVED):
+        from seedbench.policies.openai import openai_policy
+
+        return openai_policy(backbone.name.removeprefix(SERVED), config.eval.temperature, backbone.options)
+    known, name = policies_of(environment), config.method.name
+    if name not in known:
+        raise UnknownName(
+            f"Unknown policy '{name}'. Policies of '{environment}': {', '.join(sorted(known))}, {SERVED}<model>."
+        )
+    return known[name]()
+
+
+def _play_panel(
     store: RunStore, setting: Setting, config: RunConfig, policy: Policy, workers: int, report: Report
 ) -> None:
     done = store.done_keys("eval-final")
     owed = [j for j in _jobs(setting, config) if (0, j.task.id, j.repeat) not in done]
+    rebuilder = rebuilder_for(config.backbone.model_dump(mode="json"), ())
     count = 0
 
     def write(episode: Episode) -> None:
         nonlocal count
         count += 1
+        if rebuilder is not None:
+            check_episode(setting.env, rebuilder, episode)
         store.append_episode("eval-final", to_record(episode, "eval", 0))
         report({"episode": count, "of": len(owed), "success": episode.success})
 

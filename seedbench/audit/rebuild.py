@@ -42,7 +42,7 @@ def rebuilder_for(config: Mapping[str, Any], folders: Iterable[Path]) -> Rebuild
     """The rebuilder for the ``backbone`` section of a run's configuration; None when there is no way to
     rebuild: the backbone is unknown, or none of ``folders`` has its tokenizer."""
     name = str(config.get("name", ""))
-    make = REBUILDERS.get(name) or (chat if name.startswith("hf:") else None)
+    make = REBUILDERS.get(name) or next((m for start, m in FAMILIES.items() if name.startswith(start)), None)
     return make(config.get("options") or {}, list(folders)) if make else None
 
 
@@ -99,11 +99,28 @@ def chat(options: Mapping[str, Any], folders: Sequence[Path]) -> Rebuilder | Non
     return Rebuilder("chat template", False, hashes)
 
 
+def served(options: Mapping[str, Any], folders: Sequence[Path]) -> Rebuilder:
+    """A model behind a server is sent what the environment renders, as messages."""
+    from seedbench.policies.openai import messages_sha256
+    from seedbench.prompt import SkillPosition, with_skill
+
+    def hashes(environment: Environment, history: History, skill: str | None) -> tuple[str, ...]:
+        plain = environment.render(history)
+        if skill is None:
+            return (messages_sha256(plain),)
+        versions = (with_skill(plain, skill, p, history.instruction) for p in get_args(SkillPosition))
+        return tuple(messages_sha256(messages) for messages in versions)
+
+    return Rebuilder("messages", False, hashes)
+
+
 def _holds_chat_model(folder: Path) -> bool:
     return (folder / "tokenizer_config.json").is_file() and (folder / "config.json").is_file()
 
 
-#: Backbone name -> maker. Adding a backbone adds its line; ``hf:<path or id>`` is always :func:`chat`.
+#: Beginning of a backbone's name -> maker.
+FAMILIES: dict[str, Maker] = {"hf:": chat, "openai:": served}
+#: Backbone name -> maker. Adding a backbone adds its line.
 REBUILDERS: dict[str, Maker] = {
     "tiny": tiny,
     "qwen2.5-3b": chat,

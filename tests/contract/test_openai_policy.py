@@ -7,13 +7,19 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
+import toys
 from chat_models import ToyEnv
 
+from seedbench.audit.runs import audit_run
+from seedbench.config import EnvSection
 from seedbench.errors import ConfigError, ExtraMissing
+from seedbench.evaluate import evaluate_policy
 from seedbench.policies.openai import messages_sha256, openai_policy
+from seedbench.reports.builders import table1
 from seedbench.rollout import Job, play
 from seedbench.train.annotators import ServerAnnotator, annotator_named
 from seedbench.types import Episode, Message, Observation, PublicTask, Turn
@@ -176,6 +182,26 @@ def test_wrong_option_and_missing_package(monkeypatch: pytest.MonkeyPatch) -> No
         openai_policy("m", 0.0)
     with pytest.raises(ExtraMissing, match=r"seedbench\[openai\]"):
         annotator_named("openai:m", ENV)  # type: ignore[arg-type]
+
+
+def test_a_served_model_is_evaluated_like_any_other(server: Server, tmp_path: Path) -> None:
+    """Its own row, every prompt rebuilt by the audit, played once; a model that is not there breaks off."""
+    toys.register()
+    server.reply = lambda body, n: (200, completion("<action>open box 1</action>"))
+    section, options = EnvSection(name="boxes"), {"base_url": server.url, "retries": 0}
+    folder = evaluate_policy(section, "openai:org/m", tmp_path, options=options)
+    asked = len(server.bodies)
+    assert evaluate_policy(section, "openai:org/m", tmp_path, options=options) == folder
+    assert len(server.bodies) == asked  # nothing is played again
+    assert {b["temperature"] for b in server.bodies} == {0.4}
+    (block,) = table1([folder]).blocks
+    assert block.rows[0].labels[:2] == ("vanilla", "openai:org/m") and block.rows[0].ranked
+    checks = {c.key: c.status for c in audit_run(folder).checks}
+    assert checks["prompts"] == "pass" and "fail" not in checks.values()
+    server.reply = lambda body, n: (404, {"error": {"message": "no such model"}})
+    broken = evaluate_policy(section, "openai:other", tmp_path, options=options)
+    (block,) = table1([broken]).blocks
+    assert not block.rows[0].ranked and "broke off" in " ".join(block.notes)
 
 
 # -- annotator -------------------------------------------------------------------------------------------------

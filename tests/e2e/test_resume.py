@@ -14,6 +14,7 @@ import pytest
 import toys
 
 from seedbench.errors import CheckpointCorrupt, RunConflict
+from seedbench.evaluate import evaluate_run
 from seedbench.store import Run
 
 
@@ -118,6 +119,15 @@ def test_stopping_between_any_two_reports(model: Path, whole: dict, tmp_path: Pa
     assert max(seen) > 0  # an interruption keeps the progress on record
     assert resumed(model, folder) == whole
     assert Run(folder).status["state"] == "finished"
+
+
+def test_an_evaluation_asked_for_twice_is_played_and_noted_once(model: Path, tmp_path: Path) -> None:
+    folder = toys.run(model, tmp_path / "run", "grpo", updates=1)
+    stream = evaluate_run(folder, False, "other")
+    kept = {p: p.read_bytes() for p in sorted(folder.rglob("*.jsonl"))}
+    assert [m["evaluation"] for m in Run(folder).metrics() if "evaluation" in m][-1] == "final@other"
+    assert evaluate_run(folder, False, "other") == stream
+    assert {p: p.read_bytes() for p in sorted(folder.rglob("*.jsonl"))} == kept
 
 
 def test_a_finished_run_given_again_changes_nothing(model: Path, whole: dict, tmp_path: Path) -> None:
