@@ -21,7 +21,7 @@ from seedbench.contracts import Environment, Policy
 from seedbench.engines.local import LocalEngine
 from seedbench.errors import CheckpointCorrupt, ConfigError, DataMissing, RunConflict, UnknownName
 from seedbench.jsonl import write_json
-from seedbench.manifest import panel_record
+from seedbench.manifest import bank_sha256, panel_record
 from seedbench.policies.scripted import OraclePolicy, RandomPolicy
 from seedbench.records import to_record
 from seedbench.registry import ENVIRONMENTS
@@ -125,6 +125,12 @@ def evaluate_run(
         raise RunConflict(
             f"'{folder}' was made with other data or templates (fingerprint {declared[:12]}, here "
             f"{setting.env.spec.fingerprint[:12]}). Restore them, or train again."
+        )
+    bank = run.manifest.get("bank_sha256")
+    if with_skills and bank and bank != bank_sha256(setting.env):
+        raise RunConflict(
+            f"'{folder}' was trained with another skill bank ({bank[:12]}, here {bank_sha256(setting.env)[:12]}). "
+            "Restore it, or train again: skills of one bank say nothing about another."
         )
     updates, _ = final_checkpoint(run)
     backbone = open_final(run)

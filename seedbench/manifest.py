@@ -7,7 +7,7 @@
      "cpu": ..., "threads": int,
      "env": {EnvSpec fields, "groups": [...]},
      "panels": {"train": PANEL, "eval": PANEL, <further panel>: PANEL},
-     "prompt_sha256": ..., "model": {"name": ..., "sha256": ..., ...}, "seeds": {...},
+     "prompt_sha256": ..., "bank_sha256": ..., "model": {"name": ..., "sha256": ..., ...}, "seeds": {...},
      "policy": {"name": ..., "privileged": bool}, "config_sha256": ...}
 
     PANEL = {"name": ..., "split": ..., "sha256": ..., "repeats": 1, "ids": [...], "groups": [...]}
@@ -29,8 +29,10 @@ from pathlib import Path
 from typing import Any
 
 import seedbench
-from seedbench.contracts import EnvSpec
-from seedbench.panel import Panel
+from seedbench.contracts import Environment, EnvSpec
+from seedbench.errors import SeedbenchError
+from seedbench.panel import Panel, sha256_lines
+from seedbench.records import canonical_json
 from seedbench.types import Task
 
 SCHEMA = 1
@@ -44,6 +46,7 @@ def build_manifest(
     groups: Sequence[str],
     panels: Mapping[str, Mapping[str, Any]],
     prompt_sha256: str,
+    bank_sha256: str,
     model: Mapping[str, Any],
     seeds: Mapping[str, int],
     policy: Mapping[str, Any],
@@ -64,6 +67,7 @@ def build_manifest(
         "env": {**_spec(spec), "groups": list(groups)},
         "panels": {name: dict(panel) for name, panel in panels.items()},
         "prompt_sha256": prompt_sha256,
+        "bank_sha256": bank_sha256,
         "model": dict(model),
         "seeds": dict(seeds),
         "policy": dict(policy),
@@ -81,6 +85,18 @@ def panel_record(panel: Panel, split: str, tasks: Sequence[Task], repeats: int =
         "ids": list(panel.ids),
         "groups": [group[i] for i in panel.ids],
     }
+
+
+def bank_sha256(env: Environment) -> str:
+    """Hash of the static skills of all reporting groups: which bank a method was given (BR-098)."""
+    lines = []
+    for group in env.groups:
+        try:
+            skill = env.bank(group)
+        except SeedbenchError:  # an environment need not have a bank
+            continue
+        lines.append(canonical_json([group, skill.summary, skill.text]))
+    return sha256_lines(lines)
 
 
 def _spec(spec: EnvSpec) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from seedbench.config import (
 from seedbench.contracts import Environment
 from seedbench.engines.local import LocalEngine
 from seedbench.jsonl import write_json
-from seedbench.manifest import build_manifest, panel_record
+from seedbench.manifest import bank_sha256, build_manifest, panel_record
 from seedbench.panel import Panel, assert_disjoint, find_panel
 from seedbench.registry import METHODS
 from seedbench.scales import default_scale, settings_of
@@ -98,6 +98,7 @@ def manifest_of(
         groups=setting.env.groups,
         panels=panels,
         prompt_sha256=prompt_sha256(setting.env),
+        bank_sha256=bank_sha256(setting.env),
         model=model,
         seeds={"run": seed},
         policy=policy,

@@ -53,7 +53,7 @@ from seedbench.types import AGENT_ENDINGS, Episode
 
 _STREAM = re.compile(r"(train|eval-([A-Za-z0-9._-]+?)(\+skills)?(?:@([A-Za-z0-9._-]+))?)")
 #: Manifest entries that must not change when a run is continued (BR-097, BR-098).
-_IDENTITY = ("env", "panels", "prompt_sha256", "model")
+_IDENTITY = ("env", "panels", "prompt_sha256", "bank_sha256", "model")
 
 
 def config_sha256(config: Mapping[str, Any]) -> str:

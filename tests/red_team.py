@@ -13,7 +13,7 @@ import torch
 
 from seedbench.config import EnvSection, RunConfig, make_environment
 from seedbench.contracts import Environment, Policy
-from seedbench.manifest import build_manifest, panel_record
+from seedbench.manifest import bank_sha256, build_manifest, panel_record
 from seedbench.panel import Panel
 from seedbench.policies.tiny.backbone import TinyBackbone
 from seedbench.policies.tiny.model import TinyConfig, TinyLM
@@ -82,6 +82,7 @@ def write_run(
             "train": panel_record(Panel.of(TRAIN, [t.id for t in train]), TRAIN, train),
         },
         prompt_sha256=prompt_sha256(honest),
+        bank_sha256=bank_sha256(honest),
         model={"name": "tiny", "sha256": model.sha256(), "decoding": model.decoding},
         seeds={"run": 0},
         policy={"name": "seed", "privileged": False, "trained": True},

@@ -12,6 +12,7 @@ from seedbench.audit.case import Case
 from seedbench.audit.verdicts import Check, unchecked, verdict
 from seedbench.audit.weights import file_sha256, weights_sha256
 from seedbench.errors import CheckpointCorrupt
+from seedbench.manifest import bank_sha256
 from seedbench.panel import sha256_lines
 from seedbench.store import config_sha256
 
@@ -50,6 +51,9 @@ def check_setting(case: Case) -> Check:
     expected = hashlib.sha256(spec.fingerprint.encode()).hexdigest()
     if case.run.manifest.get("prompt_sha256", expected) != expected:
         faults.append("prompt_sha256 of the manifest is not that of the declared templates.")
+    bank = case.run.manifest.get("bank_sha256")
+    if bank and bank != bank_sha256(case.env):
+        faults.append(f"The skill bank differs: {bank[:12]} in the manifest, {bank_sha256(case.env)[:12]} here.")
     over = [e.task.id for _, e in case.evaluated() if len(e.turns) > spec.max_steps]
     faults += [f"Task '{i}' was played for more than the {spec.max_steps} steps declared." for i in over]
     return verdict("setting", SETTING, faults, held, gaps)

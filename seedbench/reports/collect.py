@@ -99,6 +99,8 @@ class Evaluation:
         """Flat settings that may tell this arm from another of the same method and backbone."""
         config = {k: self.run.config.get(k) for k in ("method", "backbone", "train", "label")}
         flat = flatten(config) | {"split": self.run.config["env"].get("split", "")}
+        if "bank_sha256" in self.run.manifest:
+            flat["bank"] = self.run.manifest["bank_sha256"][:8]
         return {k: v for k, v in flat.items() if k not in NO_RESULT}
 
 

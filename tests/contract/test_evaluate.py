@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from seedbench.audit.runs import audit_run
 from seedbench.config import EnvSection
 from seedbench.errors import CheckpointCorrupt, DataMissing, RunConflict, UnknownName
-from seedbench.evaluate import evaluate_policy, final_checkpoint, open_final, policies_of
+from seedbench.evaluate import evaluate_policy, evaluate_run, final_checkpoint, open_final, policies_of
 from seedbench.registry import ENVIRONMENTS
-from seedbench.reports.collect import collect
+from seedbench.reports.collect import arms, collect
 from seedbench.retention import retention_table
 from seedbench.store import Run
 from tests.fake_runs import write_run as fake_run
@@ -76,6 +77,22 @@ def test_a_panel_evaluated_later_does_not_make_another_run(tmp_path: Path) -> No
     changed = {**first, "eval": {**first["eval"], "sha256": "0"}}
     with pytest.raises(RunConflict, match="panels"):
         RunStore.create(path, run.config, {**manifest, "panels": changed}, resume=True)
+
+
+def test_the_skill_bank_of_a_run_is_hashed_and_no_other_is_used(tmp_path: Path) -> None:
+    """BR-098: a changed bank ends a starred evaluation, fails the audit, and is a row of its own."""
+    path = write_run(tmp_path / "r")
+    bank = Run(path).manifest["bank_sha256"]
+    assert len(bank) == 64
+    twin = shutil.copytree(path, tmp_path / "twin")
+    edit_json(twin, "manifest.json", lambda m: m.update(bank_sha256="0" * 64))
+    edit_json(twin, "config.json", lambda c: c.update(seed=1))
+    with pytest.raises(RunConflict, match="another skill bank"):
+        evaluate_run(twin, True)
+    faults = next(c for c in audit_run(twin).checks if c.key == "setting").evidence
+    assert any("skill bank differs" in f for f in faults)
+    labels = {a.label for a in arms(collect([path, twin])[0])}
+    assert labels == {f"seed (bank={bank[:8]})", "seed (bank=00000000)"}
 
 
 def test_retention_pairs_a_method_with_its_starred_row(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ def manifest() -> dict:
         groups=("even", "odd"),
         panels={"eval": panel},
         prompt_sha256="abc",
+        bank_sha256="def",
         model={"name": "tiny", "sha256": "123"},
         seeds={"train": 0},
         policy={"name": "tiny", "privileged": False},
