@@ -8,17 +8,34 @@ import random
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from seedbench.contracts import Environment
 from seedbench.errors import EpisodeOver, SeedbenchError
 from seedbench.panel import assert_disjoint, sha256_lines
+from seedbench.policies.hf.actor import conditioned
+from seedbench.prompt import SkillPosition
 from seedbench.registry import ENVIRONMENTS
-from seedbench.types import Action, Episode, History, Observation, PastTurn, Task, Turn
+from seedbench.rollout import Job
+from seedbench.rollout import play as play_jobs
+from seedbench.types import (
+    Action,
+    Episode,
+    Generation,
+    History,
+    Observation,
+    PastTurn,
+    Skill,
+    Task,
+    Turn,
+    View,
+)
 
 NAMES = ENVIRONMENTS.names()
 ROOT = Path(__file__).resolve().parents[2]
@@ -320,3 +337,32 @@ def test_the_rule_annotator_reads_only_what_was_visible(name: str) -> None:
         episode.task = panel(name)[9].public
         episode.seed, episode.score, episode.metrics = 99, None, {}
         assert env.annotate(episode) == skill
+
+
+class Reader:
+    """Plays at random and keeps what a model would have been sent."""
+
+    name, privileged, constrained = "reader", False, True
+
+    def __init__(self, position: str) -> None:
+        self.position, self.sent = position, []
+
+    def act(self, views: Sequence[View]) -> list[Generation]:
+        for view in views:
+            self.sent.append("\n".join(m.content for m in conditioned(view, self.position)))
+        return [Generation(random.Random(v.seed + v.history.step).choice(v.choices)) for v in views]
+
+    def forget(self, slots: Sequence[int]) -> None:
+        pass
+
+
+@each
+@pytest.mark.parametrize("position", get_args(SkillPosition))
+def test_a_skill_is_in_every_prompt_when_there_is_one_and_in_none_otherwise(name: str, position: str) -> None:
+    """BR-092: in one program an environment's prompts never held the memory that was written for them."""
+    task, skill = panel(name)[0], Skill("s", "remember ZXQ-1 and go on", "bank")
+    for given in (skill, None):
+        reader = Reader(position)
+        play_jobs(environment(name), reader, [Job(task, 3, 3, 0, given)])
+        assert len(reader.sent) > 1
+        assert {"ZXQ-1" in text for text in reader.sent} == {given is not None}

@@ -68,7 +68,7 @@ def test_the_metadata_names_the_command_and_the_python_versions(wheel: Path, nam
 
 
 def test_the_wheel_works_without_the_checkout(wheel: Path, tmp_path: Path) -> None:
-    """Unpacked elsewhere: environments and methods are found, and come from there."""
+    """BR-109: unpacked elsewhere, no extra, no compiler: environments and methods are found there."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
     code = (

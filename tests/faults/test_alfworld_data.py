@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import os
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,19 @@ def test_the_variable_may_name_parent_or_json_folder(
         start = env.session().reset(env.tasks("valid_unseen")[1], 0)
         assert start.instruction == "put a cup in drawer."
     assert found[0] == found[1] == [f"{FAMILY}-Cup-None-Drawer-{n}/trial_1" for n in (1, 2)]
+
+
+def test_the_order_of_a_file_system_changes_no_panel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_panel: None
+) -> None:
+    """BR-107: two machines that list their folders in other orders evaluate the same tasks under one hash."""
+    for n in (1, 2):
+        write(tmp_path, f"{FAMILY}-Cup-None-Drawer-{n}", json.dumps(game()))
+    listed, panels = os.listdir, []
+    for backwards in (False, True):
+        monkeypatch.setattr(os, "listdir", lambda path, b=backwards: sorted(listed(path), reverse=b))
+        panels.append(official(tmp_path).panel("valid_unseen"))
+    assert panels[0] == panels[1] and len(panels[0].ids) == 2
 
 
 def test_the_filter_of_alfworld(tmp_path: Path) -> None:
