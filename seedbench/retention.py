@@ -20,7 +20,7 @@ _COLUMNS = (
     Column("ordinary", "Ordinary", interval=True, compared=False),
     Column("skills", "With skills", interval=True, compared=False),
     Column("difference", "Difference", interval=True, compared=False),
-    Column("p", "p", unit="number", decimals=4, compared=False),
+    Column("p", "p", unit="p", decimals=4, compared=False),
 )
 NOTE = (
     "Difference: ordinary minus with skills, in points; negative means that the policy leans on skills it does "

@@ -158,8 +158,8 @@ COLUMNS = tuple(
     for key, group in (("", "Final checkpoints"), ("equal.", "Equal training tokens"))
     for name, title, unit, decimals in (
         ("difference", "Difference", "percent", 1),
-        ("p", "p", "number", 4),
-        ("holm", "p (Holm)", "number", 4),
+        ("p", "p", "p", 4),
+        ("holm", "p (Holm)", "p", 4),
         ("verdict", "Verdict", "text", 0),
     )
 )

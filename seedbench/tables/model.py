@@ -10,13 +10,14 @@ from typing import Any, Literal
 #: ``measured``: by seedbench, from episodes on record. ``reported``: printed in a paper or a page.
 #: ``imported``: computed by seedbench from another program's logs.
 Provenance = Literal["measured", "reported", "imported"]
-Unit = Literal["percent", "number", "text"]
+Unit = Literal["percent", "number", "p", "text"]
 ABSENT = "—"
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """``group`` is the heading over neighbouring columns. ``unit`` percent: values are shares in [0, 1].
+    """``group`` is the heading over neighbouring columns. ``unit`` percent: values are shares in [0, 1]; p:
+    probabilities of which a tiny one is printed as a bound, never as 0.
 
     ``interval``: renderers print it beside the value. ``compared`` is False where larger is not better.
     """
@@ -131,6 +132,9 @@ def format_value(cell: Cell | None, column: Column) -> str:
         return cell.text or ABSENT
     if cell.value is None:
         return ABSENT
+    smallest = 10**-column.decimals
+    if column.unit == "p" and cell.value < smallest:
+        return f"<{smallest:.{column.decimals}f}"
     return f"{_scaled(cell.value, column):.{column.decimals}f}"
 
 

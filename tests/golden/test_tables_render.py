@@ -17,6 +17,7 @@ from seedbench.errors import ConfigError
 from seedbench.reports.builders import table1, table2
 from seedbench.reports.compare import paired_table
 from seedbench.tables import RENDERERS, Block, Cell, Column, Row, Table, mark_best, render
+from seedbench.tables.model import format_value
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EVIL = 'a|b & 100% <script>"x"</script> _{#}$~^\\ [bold]'
@@ -54,6 +55,12 @@ def test_ties_are_both_best_and_a_lone_row_is_not() -> None:
     assert all(r.cells["a"].best for r in mark_best(two).rows)
     one = Block("b", ("M",), columns, two.rows[:1])
     assert not mark_best(one).rows[0].cells["a"].best
+
+
+def test_a_tiny_probability_is_a_bound_and_never_zero() -> None:
+    column = Column("p", "p", unit="p", decimals=4)
+    shown = [format_value(Cell(v), column) for v in (0.0, 5e-5, 1e-4, 0.0123, 1.0)]
+    assert shown == ["<0.0001", "<0.0001", "0.0001", "0.0123", "1.0000"]
 
 
 def test_markdown(table: Table) -> None:
