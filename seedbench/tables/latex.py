@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import groupby
 
 from seedbench.tables.model import Block, Row, Table, by_group, format_cell
@@ -26,7 +27,8 @@ def latex(table: Table) -> str:
     out = [_HEAD, f"% {table.title}"]
     for block in table.blocks:
         out += [r"\begin{table}", r"\centering\footnotesize\setlength{\tabcolsep}{3pt}"]
-        out.append(rf"\caption{{{_tex(f'{table.title}. {block.title}')}}}")
+        title = re.sub(r"^Table \d+: ", "", table.title)  # LaTeX numbers by itself
+        out.append(rf"\caption{{{_tex(f'{title[:1].upper()}{title[1:]}. {block.title}')}}}")
         for part in [block] if len(block.columns) <= WIDEST else by_group(block):
             out += [_SHRUNK, *_tabular(part), r"}\par\medskip"]
         out += [rf"\par{{\scriptsize {_tex(note)}}}" for note in block.notes]
