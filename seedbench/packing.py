@@ -50,4 +50,4 @@ def pack(source: str | Path, target: str | Path, streams: Iterable[str] | None =
 def _write(path: Path, records: Iterable[dict]) -> None:
     text = "".join(canonical_json(r) + "\n" for r in records)
     if text:
-        write_bytes(path, lzma.compress(text.encode("ascii"), preset=9))
+        write_bytes(path, lzma.compress(text.encode("ascii"), preset=6))

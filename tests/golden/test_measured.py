@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from seedbench.audit.runs import audit_run
-from seedbench.reports.builders import table1
 from seedbench.store import Run
 from seedbench.study.folder import StudyFolder
 from seedbench.study.model import load
@@ -15,8 +14,7 @@ from seedbench.study.report import FORMATS, tables
 from seedbench.tables import render
 
 ROOT = Path(__file__).resolve().parent.parent.parent / "results" / "measured"
-PACKED = sorted(p.parent for p in ROOT.glob("*/study.json"))
-STUDIES = sorted(p.parent for p in ROOT.glob("*/table1.md"))
+STUDIES = sorted(p.parent for p in ROOT.glob("*/study.json"))
 RUNS = sorted(p.parent for p in ROOT.glob("*/runs/*/config.json"))
 
 
@@ -25,13 +23,6 @@ def test_there_is_a_study() -> None:
 
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda p: p.name)
-@pytest.mark.parametrize(("form", "file"), [("markdown", "table1.md"), ("csv", "table1.csv")])
-def test_tables_are_what_the_records_give(study: Path, form: str, file: str) -> None:
-    made = render(table1(sorted((study / "runs").iterdir())), form)
-    assert made == (study / file).read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("study", PACKED, ids=lambda p: p.name)
 def test_reports_are_what_the_records_give(study: Path) -> None:
     """Tables, paired tests and costs of a packed study, in every format, to the byte."""
     folder = StudyFolder(load(str(study)), study)
