@@ -6,6 +6,7 @@ matplotlib is the extra ``[plots]`` and is imported when a figure is drawn.
 from __future__ import annotations
 
 import io
+import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,6 +25,8 @@ from seedbench.reports.spending import curve, training
 #: Okabe & Ito's colours, told apart with all common kinds of colour vision; markers tell the rest.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 MARKERS = "osD^v<>P"
+#: More arms than this make bands that hide each other; they are drawn fainter.
+MANY = 5
 
 
 def draw_all(runs: Paths, folder: str | Path) -> list[Path]:
@@ -51,8 +54,10 @@ def draw_all(runs: Paths, folder: str | Path) -> list[Path]:
 
 
 def learning_curves(members: Sequence[Arm]) -> bytes:
-    """Success after each evaluated update; bands are 95 % intervals over seeds and tasks."""
+    """Success after each evaluated update; bands are 95 % intervals over seeds and tasks. An arm that does not
+    train is a dotted line."""
     figure, axes = _axes(members, "Updates")
+    alpha = 0.15 if len(members) <= MANY else 0.06
     for i, arm in enumerate(members):
         at: dict[int, list[np.ndarray]] = defaultdict(list)
         for evaluation in arm.evaluations:
@@ -60,7 +65,11 @@ def learning_curves(members: Sequence[Arm]) -> bytes:
                 at[point.update].append(point.success)
         # an update that not every seed evaluated would mix different sets of seeds into one line
         updates = [u for u in sorted(at) if len(at[u]) == len(arm.evaluations)]
-        _band(axes, i, arm, updates, [np.stack(at[u]) for u in updates])
+        if updates == [0]:
+            style = {**_style(i), "linestyle": ":", "marker": ""}
+            axes.axhline(_percent(arm.success)[0], label=_name(arm), **style)
+        else:
+            _band(axes, i, arm, updates, [np.stack(at[u]) for u in updates], alpha=alpha)
     return _svg(figure, axes)
 
 
@@ -78,22 +87,21 @@ def data_efficiency(members: Sequence[Arm]) -> bytes:
             part[0],
             [100 * _share(a) for a in part],
             [a.success for a in part],
-            part[0].evaluations[0].method,
+            name=part[0].evaluations[0].method,
         )
     return _svg(figure, axes)
 
 
 def cost_score(members: Sequence[Arm]) -> bytes:
     """Final success against training tokens, one point per arm with its 95 % interval."""
-    figure, axes = _axes(members, "Training tokens")
+    figure, axes = _axes(members, "Training tokens (millions)")
     for i, arm in enumerate(members):
-        tokens = float(np.mean([training(e.run).tokens for e in arm.evaluations]))
+        tokens = float(np.mean([training(e.run).tokens for e in arm.evaluations])) / 1e6
         value, interval = _percent(arm.success)
         error = (
             None if interval is None else [[max(0.0, value - interval[0])], [max(0.0, interval[1] - value)]]
         )
         axes.errorbar([tokens], [value], yerr=error, label=_name(arm), capsize=3, **_style(i))
-    axes.set_xscale("symlog", linthresh=1000)
     return _svg(figure, axes)
 
 
@@ -102,13 +110,14 @@ def _share(arm: Arm) -> float:
 
 
 def _band(
-    axes: Any, i: int, arm: Arm, x: Sequence[float], values: Sequence[np.ndarray], name: str | None = None
-) -> None:
+    axes: Any, i: int, arm: Arm, x: Sequence[float], values: Sequence[np.ndarray], alpha: float = 0.15,
+    name: str | None = None,
+) -> None:  # fmt: skip
     points = [_percent(v) for v in values]
     axes.plot(x, [p[0] for p in points], label=_name(arm, name), **_style(i))
     if all(p[1] is not None for p in points):
         low, high = ([p[1][k] for p in points if p[1] is not None] for k in (0, 1))
-        axes.fill_between(x, low, high, color=COLOURS[i % len(COLOURS)], alpha=0.15, linewidth=0)
+        axes.fill_between(x, low, high, color=COLOURS[i % len(COLOURS)], alpha=alpha, linewidth=0)
 
 
 def _percent(values: np.ndarray) -> tuple[float, tuple[float, float] | None]:
@@ -122,7 +131,15 @@ def _name(arm: Arm, name: str | None = None) -> str:
 
 
 def _style(i: int) -> dict[str, Any]:
-    return {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)], "markersize": 4}
+    """Colour and marker part ways in the second round, so that no two of 64 arms look alike."""
+    round_, place = divmod(i, len(COLOURS))
+    marker = MARKERS[(place + 3 * round_) % len(MARKERS)]
+    return {
+        "color": COLOURS[place],
+        "marker": marker,
+        "markersize": 4,
+        "linestyle": "-" if not round_ else "--",
+    }
 
 
 def _axes(members: Sequence[Arm], label: str) -> tuple[Any, Any]:
@@ -130,11 +147,10 @@ def _axes(members: Sequence[Arm], label: str) -> tuple[Any, Any]:
         from matplotlib.figure import Figure
     except ImportError:
         raise ExtraMissing("Figures need matplotlib: pip install 'seedbench[plots]'.") from None
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    figure = Figure(figsize=(8.0, 4.4), layout="constrained")
     axes = figure.add_subplot()
     axes.set_xlabel(label)
     axes.set_ylabel("Success (%)")
-    axes.set_ylim(-2, 102)
     axes.set_title(title(members[0].setting.env))
     figure.supxlabel(describe(members[0].setting, members[0].success.shape[1]), fontsize=6)
     axes.grid(alpha=0.3)
@@ -145,7 +161,9 @@ def _svg(figure: Any, axes: Any) -> bytes:
     """The figure as bytes that depend on its content alone: fixed ids, no date, text as text."""
     import matplotlib
 
-    axes.legend(fontsize=7)
+    low, high = axes.get_ylim()
+    axes.set_ylim(max(-2, 10 * math.floor(low / 10)), min(102, 10 * math.ceil(high / 10)))
+    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
     out = io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": "seedbench", "svg.fonttype": "none"}):
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
