@@ -23,7 +23,7 @@ from seedbench.jsonl import read_json, storage, write_json
 from seedbench.registry import METHODS
 from seedbench.reports.spending import spent_by_stage
 from seedbench.store import Run
-from seedbench.study.model import RECORD, Planned, Study, plan
+from seedbench.study.model import RECORD, Planned, Study, plan, spelled_out
 
 State = Literal["finished", "running", "failed", "stopped", "owed"]
 
@@ -74,7 +74,7 @@ class StudyFolder:
         for part in ("runs", "logs", "failures"):
             with storage(self.path / part, "create"):
                 (self.path / part).mkdir(parents=True, exist_ok=True)
-        write_json(record, self.study.model_dump(mode="json"))
+        write_json(record, spelled_out(self.study).model_dump(mode="json"))
 
     # -- standing --------------------------------------------------------------------------------------------
     def standings(self) -> list[Standing]:

@@ -142,6 +142,16 @@ def _assembled(raw: dict[str, Any], path: Path, scale: str, smoke: bool, changes
     return validated(Study, merge(made, dict(changes)), what)
 
 
+def spelled_out(study: Study) -> Study:
+    """``study`` with "all" replaced by names: what is on disk must not change with what is installed."""
+    names: dict[str, Any] = {}
+    if study.environments == "all":
+        names["environments"] = tuple(ENVIRONMENTS.names())
+    if study.methods == "all":
+        names["methods"] = tuple(METHODS.names())
+    return study.model_copy(update=names)
+
+
 # -- the plan --------------------------------------------------------------------------------------------------
 def plan(study: Study) -> list[Planned]:
     """Every run, seeds outermost so that an unfinished study has whole rows.

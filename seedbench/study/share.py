@@ -10,7 +10,7 @@ from seedbench.jsonl import write_json
 from seedbench.packing import pack
 from seedbench.store import Run
 from seedbench.study.folder import StudyFolder
-from seedbench.study.model import RECORD, Planned
+from seedbench.study.model import RECORD, Planned, spelled_out
 from seedbench.study.report import report
 
 
@@ -37,7 +37,7 @@ def pack_study(folder: StudyFolder, target: Path, training: Sequence[str] = ()) 
     copy = StudyFolder(folder.study, target)
     for run in folder.runs:
         pack(folder.run_path(run), copy.run_path(run), _streams(folder, run, training))
-    write_json(target / RECORD, folder.study.model_dump(mode="json"))
+    write_json(target / RECORD, spelled_out(folder.study).model_dump(mode="json"))
     report(copy)
     return copy
 

@@ -11,7 +11,7 @@ import pytest
 import toys
 
 from seedbench.cli.main import main
-from seedbench.registry import METHODS
+from seedbench.registry import ENVIRONMENTS, METHODS
 from seedbench.study.folder import StudyFolder
 from seedbench.study.model import load, plan, shipped
 
@@ -200,6 +200,15 @@ def test_a_wrong_study_file_is_refused_before_anything_is_written(
     assert all(word in err for word in words), err
     assert "Traceback" not in err
     assert not (tmp_path / "studies").exists()
+
+
+def test_a_folder_means_the_same_wherever_it_is_read(tmp_path: Path) -> None:
+    """All names are spelled out on disk: an environment or a method installed later adds no run to a finished study."""
+    folder = StudyFolder(load("table1", smoke=True), tmp_path / "t")
+    folder.begin()
+    kept = load(str(folder.path))
+    assert kept.environments == tuple(ENVIRONMENTS.names()) and kept.methods == tuple(METHODS.names())
+    assert [r.name for r in plan(kept)] == [r.name for r in folder.runs]
 
 
 def test_the_reference_is_one_of_the_arms(seedbench, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
