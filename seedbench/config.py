@@ -101,8 +101,9 @@ class TrainSection(Section):
     @model_serializer(mode="wrap")
     def _without_later(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Settings that came later are written when used, so that older runs keep their hash and name."""
-        later = {"importance_cap": 0.0, "mask_truncated": False}
-        return {k: v for k, v in write(self).items() if k not in later or v != later[k]}
+        fields = TrainSection.model_fields
+        unused = {k for k in ("importance_cap", "mask_truncated") if getattr(self, k) == fields[k].default}
+        return {k: v for k, v in write(self).items() if k not in unused}
 
 
 class EvaluationSection(Section):

@@ -22,11 +22,12 @@ from seedbench.engines.local import LocalEngine
 from seedbench.errors import CheckpointCorrupt, ConfigError, DataMissing, RunConflict, UnknownName
 from seedbench.jsonl import write_json
 from seedbench.manifest import bank_sha256, panel_record
+from seedbench.policies.openai import PREFIX, openai_policy
 from seedbench.policies.scripted import OraclePolicy, RandomPolicy
 from seedbench.records import to_record
 from seedbench.registry import ENVIRONMENTS
 from seedbench.rollout import Job, blocks, evaluation_job, play
-from seedbench.runner import Setting, manifest_of, prepare
+from seedbench.runner import Setting, file_name, manifest_of, prepare
 from seedbench.scales import SCALES
 from seedbench.store import Run, RunStore
 from seedbench.types import Episode
@@ -126,10 +127,10 @@ def evaluate_run(
             f"'{folder}' was made with other data or templates (fingerprint {declared[:12]}, here "
             f"{setting.env.spec.fingerprint[:12]}). Restore them, or train again."
         )
-    bank = run.manifest.get("bank_sha256")
-    if with_skills and bank and bank != bank_sha256(setting.env):
+    bank, here = run.manifest.get("bank_sha256"), bank_sha256(setting.env)
+    if with_skills and bank and bank != here:
         raise RunConflict(
-            f"'{folder}' was trained with another skill bank ({bank[:12]}, here {bank_sha256(setting.env)[:12]}). "
+            f"'{folder}' was trained with another skill bank ({bank[:12]}, here {here[:12]}). "
             "Restore it, or train again: skills of one bank say nothing about another."
         )
     updates, _ = final_checkpoint(run)
@@ -163,9 +164,6 @@ def _note_panel(run: Run, setting: Setting, plays: int) -> str:
 
 
 # -- scripted policies and served models -----------------------------------------------------------------------
-SERVED = "openai:"
-
-
 def evaluate_policy(
     section: EnvSection,
     name: str,
@@ -183,7 +181,7 @@ def evaluate_policy(
     :class:`~seedbench.policies.openai.OpenAiOptions`). ``plays`` of each task default to those of ``scale``.
     The oracle reads hidden state and is marked privileged, so it never ranks.
     """
-    served = name.startswith(SERVED)
+    served = name.startswith(PREFIX)
     settings = {
         **SCALES[scale]["eval"],
         **ENVIRONMENTS.get(section.name).scales.get(scale, {}).get("eval", {}),
@@ -209,8 +207,7 @@ def evaluate_policy(
     record = {"name": name, "privileged": policy.privileged, "trained": False}
     manifest = manifest_of(setting, model, record, seed, config.eval.episodes)
     variant = section.options.get("variant", "mini")
-    plain = name.replace("/", "_").replace(":", "-")
-    folder = out / f"{section.name}-{variant}_{plain}_s{seed}_{config.sha256()[:8]}"
+    folder = out / f"{section.name}-{variant}_{file_name(name)}_s{seed}_{config.sha256()[:8]}"
     with RunStore.create(folder, config.model_dump(mode="json"), manifest, resume=folder.exists()) as store:
         _play_panel(store, setting, config, policy, workers, report)
     return folder
@@ -219,14 +216,12 @@ def evaluate_policy(
 def _policy(environment: str, config: RunConfig) -> Policy:
     """Raises :class:`UnknownName` with the policies of the environment."""
     backbone = config.backbone
-    if backbone.name.startswith(SERVED):
-        from seedbench.policies.openai import openai_policy
-
-        return openai_policy(backbone.name.removeprefix(SERVED), config.eval.temperature, backbone.options)
+    if backbone.name.startswith(PREFIX):
+        return openai_policy(backbone.name.removeprefix(PREFIX), config.eval.temperature, backbone.options)
     known, name = policies_of(environment), config.method.name
     if name not in known:
         raise UnknownName(
-            f"Unknown policy '{name}'. Policies of '{environment}': {', '.join(sorted(known))}, {SERVED}<model>."
+            f"Unknown policy '{name}'. Policies of '{environment}': {', '.join(sorted(known))}, {PREFIX}<model>."
         )
     return known[name]()
 

@@ -9,6 +9,7 @@ import io
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from seedbench.jsonl import storage, write_bytes
 from seedbench.reports.builders import Paths, by_setting
 from seedbench.reports.collect import Arm, arms, collect
 from seedbench.reports.layout import describe, title
-from seedbench.reports.spending import curve, training
+from seedbench.reports.spending import Curves, training
 
 #: Okabe & Ito's colours, told apart with all common kinds of colour vision; markers tell the rest.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
@@ -29,12 +30,13 @@ MARKERS = "osD^v<>P"
 MANY = 5
 
 
-def draw_all(runs: Paths, folder: str | Path) -> list[Path]:
+def draw_all(runs: Paths, folder: str | Path, curves: Curves | None = None) -> list[Path]:
     """Every figure the runs allow, one file per setting and kind; returns the files, sorted.
 
-    Raises :class:`ExtraMissing` without matplotlib.
+    ``curves`` may be shared with tables of the same runs. Raises :class:`ExtraMissing` without matplotlib.
     """
     found, _ = collect(runs)
+    curves = curves or Curves()
     folder, out = Path(folder), []
     with storage(folder, "create"):
         folder.mkdir(parents=True, exist_ok=True)
@@ -42,7 +44,7 @@ def draw_all(runs: Paths, folder: str | Path) -> list[Path]:
         stem = f"{setting.env}-{setting.variant}-{setting.panel}-{setting.sha256}"
         shares = {_share(a) for a in members}
         kinds: list[tuple[str, Callable[[Sequence[Arm]], bytes]]] = [
-            ("curve", learning_curves),
+            ("curve", partial(learning_curves, curves=curves)),
             ("cost", cost_score),
         ]
         kinds += [("data", data_efficiency)] if len(shares) > 1 else []
@@ -53,7 +55,7 @@ def draw_all(runs: Paths, folder: str | Path) -> list[Path]:
     return sorted(out)
 
 
-def learning_curves(members: Sequence[Arm]) -> bytes:
+def learning_curves(members: Sequence[Arm], curves: Curves) -> bytes:
     """Success after each evaluated update; bands are 95 % intervals over seeds and tasks. An arm that does not
     train is a dotted line."""
     figure, axes = _axes(members, "Updates")
@@ -61,7 +63,7 @@ def learning_curves(members: Sequence[Arm]) -> bytes:
     for i, arm in enumerate(members):
         at: dict[int, list[np.ndarray]] = defaultdict(list)
         for evaluation in arm.evaluations:
-            for point in curve(evaluation):
+            for point in curves.of(evaluation):
                 at[point.update].append(point.success)
         # an update that not every seed evaluated would mix different sets of seeds into one line
         updates = [u for u in sorted(at) if len(at[u]) == len(arm.evaluations)]

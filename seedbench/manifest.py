@@ -87,6 +87,11 @@ def panel_record(panel: Panel, split: str, tasks: Sequence[Task], repeats: int =
     }
 
 
+def prompt_sha256(env: Environment) -> str:
+    """Hash over the environment's fingerprint, which covers its templates (see ``EnvSpec``)."""
+    return sha256_lines([env.spec.fingerprint])
+
+
 def bank_sha256(env: Environment) -> str:
     """Hash of the static skills of all reporting groups: which bank a method was given (BR-098)."""
     lines = []

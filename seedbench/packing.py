@@ -25,8 +25,7 @@ def pack(source: str | Path, target: str | Path, streams: Iterable[str] | None =
     :class:`RunConflict` when ``target`` holds something, :class:`DataMissing` for an absent stream.
     """
     run, target = Run(source), Path(target)
-    if target.exists() and any(target.iterdir()):
-        raise RunConflict(f"'{target}' is not empty. Choose another folder, or remove it first.")
+    require_empty(target)
     present = {s.name for s in run.streams()}
     names = (
         sorted(present - {"train"}) if streams is None else sorted({Stream.parse(s).name for s in streams})
@@ -45,6 +44,12 @@ def pack(source: str | Path, target: str | Path, streams: Iterable[str] | None =
     for name in PLAIN:
         write_bytes(target / name, (run.path / name).read_bytes())
     return target
+
+
+def require_empty(target: Path) -> None:
+    """Raise :class:`RunConflict` when the folder ``target`` holds something."""
+    if target.exists() and any(target.iterdir()):
+        raise RunConflict(f"'{target}' is not empty. Choose another folder, or remove it first.")
 
 
 def _write(path: Path, records: Iterable[dict]) -> None:

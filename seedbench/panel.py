@@ -43,11 +43,22 @@ def find_panel(env: Environment, name: str) -> Panel:
     """The panel ``name`` of ``env``. ``mini-seen.12`` names at most 12 tasks of ``mini-seen``: a short panel with a
     name and a hash of its own, so that its numbers never stand beside those of the whole one.
     """
-    whole, dot, count = name.rpartition(".")
-    if not dot or not count.isdecimal():
+    whole, count = _parts(name)
+    if count is None:
         return env.panel(name)
     group = {t.id: t.public.group for s in env.splits() for t in env.tasks(s)}
-    return shortened(env.panel(whole), group, int(count))
+    return shortened(env.panel(whole), group, count)
+
+
+def short_name(name: str, count: int) -> str:
+    """Name of the short panel with at most ``count`` tasks of the panel ``name``, which may be short itself."""
+    return f"{_parts(name)[0]}.{count}"
+
+
+def _parts(name: str) -> tuple[str, int | None]:
+    """``("mini-seen", 12)`` for ``mini-seen.12``; no number for the name of a whole panel."""
+    whole, dot, count = name.rpartition(".")
+    return (whole, int(count)) if dot and count.isdecimal() else (name, None)
 
 
 def shortened(panel: Panel, group: Mapping[str, str], count: int) -> Panel:
@@ -61,7 +72,7 @@ def shortened(panel: Panel, group: Mapping[str, str], count: int) -> Panel:
         turn[i] = seen[group[i]]
         seen[group[i]] += 1
     chosen = set(sorted(ids, key=turn.__getitem__)[:count])
-    return Panel.of(f"{panel.name}.{count}", [i for i in ids if i in chosen])
+    return Panel.of(short_name(panel.name, count), [i for i in ids if i in chosen])
 
 
 def assert_disjoint(train: Iterable[str], evaluation: Iterable[str]) -> None:

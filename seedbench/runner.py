@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from seedbench.config import (
 from seedbench.contracts import Environment
 from seedbench.engines.local import LocalEngine
 from seedbench.jsonl import write_json
-from seedbench.manifest import bank_sha256, build_manifest, panel_record
+from seedbench.manifest import bank_sha256, build_manifest, panel_record, prompt_sha256
 from seedbench.panel import Panel, assert_disjoint, find_panel
 from seedbench.registry import METHODS
 from seedbench.scales import default_scale, settings_of
@@ -57,8 +56,13 @@ def resolve(
 def run_name(config: RunConfig) -> str:
     """Folder name of a run: what it is, and eight digits of its configuration's hash."""
     env = f"{config.env.name}-{config.env.options.get('variant', 'mini')}"
-    backbone = config.backbone.name.replace("/", "_").replace(":", "-")
+    backbone = file_name(config.backbone.name)
     return f"{env}_{config.method.name}_{backbone}_{config.scale}_s{config.seed}_{config.sha256()[:8]}"
+
+
+def file_name(model: str) -> str:
+    """A model's name (``hf:org/m``, ``openai:m``) as a part of a folder's name."""
+    return model.replace("/", "_").replace(":", "-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +108,6 @@ def manifest_of(
         policy=policy,
         threads=1,
     )
-
-
-def prompt_sha256(env: Environment) -> str:
-    """Hash over the environment's fingerprint, which covers its templates (see ``EnvSpec``)."""
-    return hashlib.sha256(env.spec.fingerprint.encode()).hexdigest()
 
 
 def train(config: RunConfig, folder: Path, workers: int, report: Report, resume: bool = True) -> Path:

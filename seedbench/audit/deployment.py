@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ from seedbench.audit.case import Case
 from seedbench.audit.verdicts import Check, unchecked, verdict
 from seedbench.audit.weights import file_sha256, weights_sha256
 from seedbench.errors import CheckpointCorrupt
-from seedbench.manifest import bank_sha256
+from seedbench.manifest import bank_sha256, prompt_sha256
 from seedbench.panel import sha256_lines
 from seedbench.store import config_sha256
 
@@ -48,12 +47,12 @@ def check_setting(case: Case) -> Check:
         )
     else:
         held.append(f"fingerprint {spec.fingerprint[:12]} of data, templates and limits is equal here.")
-    expected = hashlib.sha256(spec.fingerprint.encode()).hexdigest()
+    expected = prompt_sha256(case.env)
     if case.run.manifest.get("prompt_sha256", expected) != expected:
         faults.append("prompt_sha256 of the manifest is not that of the declared templates.")
-    bank = case.run.manifest.get("bank_sha256")
-    if bank and bank != bank_sha256(case.env):
-        faults.append(f"The skill bank differs: {bank[:12]} in the manifest, {bank_sha256(case.env)[:12]} here.")
+    bank, here = case.run.manifest.get("bank_sha256"), bank_sha256(case.env)
+    if bank and bank != here:
+        faults.append(f"The skill bank differs: {bank[:12]} in the manifest, {here[:12]} here.")
     over = [e.task.id for _, e in case.evaluated() if len(e.turns) > spec.max_steps]
     faults += [f"Task '{i}' was played for more than the {spec.max_steps} steps declared." for i in over]
     return verdict("setting", SETTING, faults, held, gaps)

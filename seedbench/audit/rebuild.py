@@ -17,7 +17,9 @@ from typing import Any, get_args
 
 from seedbench.contracts import Environment
 from seedbench.errors import SeedbenchError
-from seedbench.types import History
+from seedbench.policies.openai import PREFIX, messages_sha256
+from seedbench.prompt import SkillPosition, with_skill
+from seedbench.types import History, Message
 
 #: (environment, history, text of a declared skill or None) -> hashes of the prompts that this may give: one
 #: for ordinary history, one per position in which methods may declare a skill
@@ -80,7 +82,6 @@ def chat(options: Mapping[str, Any], folders: Sequence[Path]) -> Rebuilder | Non
 
     from seedbench.policies.hf.options import HfOptions
     from seedbench.policies.hf.text import ChatText, truncated
-    from seedbench.prompt import SkillPosition, with_skill
 
     settings = HfOptions(**options)
     tokenizer = AutoTokenizer.from_pretrained(place, local_files_only=True)
@@ -89,11 +90,7 @@ def chat(options: Mapping[str, Any], folders: Sequence[Path]) -> Rebuilder | Non
     room = min(settings.max_prompt_tokens, (settings.context or known) - settings.max_new_tokens)
 
     def hashes(environment: Environment, history: History, skill: str | None) -> tuple[str, ...]:
-        plain = environment.render(history)
-        versions = [plain]
-        if skill is not None:
-            versions = [with_skill(plain, skill, p, history.instruction) for p in get_args(SkillPosition)]
-        prompts = [text.prompt(messages) for messages in versions]
+        prompts = [text.prompt(messages) for messages in _versions(environment, history, skill)]
         return tuple(ids_sha256(truncated(ids, room, settings.truncation) or ids) for ids in prompts)
 
     return Rebuilder("chat template", False, hashes)
@@ -101,17 +98,19 @@ def chat(options: Mapping[str, Any], folders: Sequence[Path]) -> Rebuilder | Non
 
 def served(options: Mapping[str, Any], folders: Sequence[Path]) -> Rebuilder:
     """A model behind a server is sent what the environment renders, as messages."""
-    from seedbench.policies.openai import messages_sha256
-    from seedbench.prompt import SkillPosition, with_skill
 
     def hashes(environment: Environment, history: History, skill: str | None) -> tuple[str, ...]:
-        plain = environment.render(history)
-        if skill is None:
-            return (messages_sha256(plain),)
-        versions = (with_skill(plain, skill, p, history.instruction) for p in get_args(SkillPosition))
-        return tuple(messages_sha256(messages) for messages in versions)
+        return tuple(messages_sha256(messages) for messages in _versions(environment, history, skill))
 
     return Rebuilder("messages", False, hashes)
+
+
+def _versions(environment: Environment, history: History, skill: str | None) -> list[tuple[Message, ...]]:
+    """What the environment renders; with a declared skill, once for each place methods may put it."""
+    plain = environment.render(history)
+    if skill is None:
+        return [plain]
+    return [with_skill(plain, skill, p, history.instruction) for p in get_args(SkillPosition)]
 
 
 def _holds_chat_model(folder: Path) -> bool:
@@ -119,7 +118,7 @@ def _holds_chat_model(folder: Path) -> bool:
 
 
 #: Beginning of a backbone's name -> maker.
-FAMILIES: dict[str, Maker] = {"hf:": chat, "openai:": served}
+FAMILIES: dict[str, Maker] = {"hf:": chat, PREFIX: served}
 #: Backbone name -> maker. Adding a backbone adds its line.
 REBUILDERS: dict[str, Maker] = {
     "tiny": tiny,

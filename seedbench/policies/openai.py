@@ -19,6 +19,9 @@ from seedbench.errors import ExtraMissing
 from seedbench.rollout import derive_seed
 from seedbench.types import Generation, Message, View
 
+#: Beginning of the names of models behind a server.
+PREFIX = "openai:"
+
 
 class OpenAiOptions(BaseModel):
     """``max_new_tokens`` in the server's tokens; ``timeout`` in seconds per attempt; ``retries`` after timeouts,
@@ -101,7 +104,7 @@ class OpenAiPolicy:
     forkable = False  # the client's connections do not survive a fork
 
     def __init__(self, server: ChatServer, temperature: float) -> None:
-        self.name = f"openai:{server.model}"
+        self.name = PREFIX + server.model
         self.server, self.temperature = server, temperature
 
     def forget(self, slots: Sequence[int]) -> None:

@@ -16,7 +16,7 @@ from seedbench.errors import ConfigError
 from seedbench.reports.builders import LABELS, Paths, by_setting
 from seedbench.reports.collect import Arm, arms, collect
 from seedbench.reports.layout import describe
-from seedbench.reports.spending import Curves, cheapest, updates_of
+from seedbench.reports.spending import Curves, training_tokens, updates_of
 from seedbench.tables import Block, Cell, Column, Row, Table
 
 ALPHA = 0.05
@@ -148,7 +148,7 @@ def _block(heading: str, count: int, pairs: Sequence[tuple[Arm, Arm]], curves: C
 
 def _matched(pair: tuple[Arm, Arm], curves: Curves) -> tuple[Arm, Arm] | None:
     """Both arms at the training tokens of the one that spent less; None when one of them did not train."""
-    budgets = [cheapest([arm]) for arm in pair]
+    budgets = [training_tokens(arm) for arm in pair]
     a, b = (curves.within(arm, min(budgets)) for arm in pair) if all(budgets) else (None, None)
     return (a, b) if a is not None and b is not None else None
 

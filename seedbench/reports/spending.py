@@ -83,13 +83,14 @@ def _spent_before(costs: Sequence[Mapping[str, Any]], update: int) -> Spent:
     return sum((Spent(float(c["seconds"]), int(c["tokens"]), float(c["flops"])) for c in before), Spent())
 
 
-def cheapest(part: Sequence[Arm]) -> int:
-    """Training tokens of the trained arm that spent least (its dearest seed); 0 when none trained.
+def training_tokens(arm: Arm) -> int:
+    """Of the arm's dearest seed, so that with this budget all its seeds stand with their final checkpoints."""
+    return max(training(e.run).tokens for e in arm.evaluations)
 
-    The dearest seed counts, so that the cheap arm stands in the comparison with its final checkpoints.
-    """
-    totals = [max(training(e.run).tokens for e in a.evaluations) for a in part]
-    return min((t for t in totals if t), default=0)
+
+def cheapest(part: Sequence[Arm]) -> int:
+    """Training tokens of the trained arm that spent least; 0 when none trained."""
+    return min((t for t in map(training_tokens, part) if t), default=0)
 
 
 class Curves:

@@ -18,6 +18,7 @@ from pydantic import Field
 from seedbench.config import RunConfig, Section, merge, read_toml, splits_of, validated
 from seedbench.errors import ConfigError, SeedbenchError, UnknownName
 from seedbench.jsonl import read_json
+from seedbench.panel import short_name
 from seedbench.registry import ENVIRONMENTS, METHODS, did_you_mean
 from seedbench.runner import resolve, run_name
 
@@ -158,11 +159,12 @@ def plan(study: Study) -> list[Planned]:
 
     All settings are checked here, before anything runs. Raises :class:`ConfigError` naming the arm.
     """
-    environments = ENVIRONMENTS.names() if study.environments == "all" else study.environments
+    named = spelled_out(study)
+    environments = named.environments
     stray = sorted(set(study.environment) - set(environments))
     if stray and study.environments == "all":
         ENVIRONMENTS.get(stray[0])  # says what is known
-    arms = _arms(study)
+    arms = _arms(study, named.methods)
     lists = {"environments": environments, "backbones": study.backbones, "seeds": study.seeds}
     for key, values in {**lists, "fractions": study.fractions}.items():
         _once(study, key, values)
@@ -179,8 +181,7 @@ def plan(study: Study) -> list[Planned]:
     return [replace(c, config=c.config.model_copy(update={"seed": s})) for s in study.seeds for c in cells]
 
 
-def _arms(study: Study) -> list[Arm]:
-    methods = METHODS.names() if study.methods == "all" else study.methods
+def _arms(study: Study, methods: Sequence[str]) -> list[Arm]:
     _once(study, "methods", methods)
     _once(study, "arm labels", [a.label for a in study.arm])
     named = [Arm(label=m, method=m) for m in methods]
@@ -225,13 +226,9 @@ def _planned(study: Study, env: str, backbone: str, arm: Arm, fraction: float) -
         raise type(error)(f"Study '{study.name}', arm '{arm.label}': {error}") from error
     if not study.smoke:
         return Planned(config, place.panels)
-    section = config.env.model_copy(update={"panel": _short(splits_of(config.env)[1])})
+    section = config.env.model_copy(update={"panel": short_name(splits_of(config.env)[1], SMOKE_TASKS)})
     short = config.model_copy(update={"env": section})
-    return Planned(short, tuple(_short(name) for name in place.panels))
-
-
-def _short(panel: str) -> str:
-    return f"{panel.partition('.')[0]}.{SMOKE_TASKS}"
+    return Planned(short, tuple(short_name(name, SMOKE_TASKS) for name in place.panels))
 
 
 def _distinct(study: Study, runs: Sequence[Planned]) -> None:

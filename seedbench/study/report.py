@@ -24,25 +24,25 @@ def report(folder: StudyFolder) -> tuple[Table, list[Path], str]:
     but the costs depends on the records alone, byte for byte. Raises :class:`ConfigError` when no run is
     finished.
     """
-    made = tables(folder)
+    curves = Curves()
+    made = tables(folder, curves)
     out = folder.path / "report"
     with storage(out, "create"):
         out.mkdir(parents=True, exist_ok=True)
     files = [f for table in made for f in _write(table, out)]
-    drawn, note = _figures([folder.run_path(run) for run in folder.finished()], out)
+    drawn, note = _figures([folder.run_path(run) for run in folder.finished()], out, curves)
     write_bytes(out / "README.md", _summary(folder, made[0], drawn, note).encode())
     return made[0], [out / "README.md", *files, *drawn], note
 
 
-def tables(folder: StudyFolder) -> tuple[Table, Table, Table]:
-    """The main table, the paired tests and the costs of the finished runs."""
+def tables(folder: StudyFolder, curves: Curves) -> tuple[Table, Table, Table]:
+    """The main table, the paired tests and the costs of the finished runs, whose ``curves`` they read once."""
     finished = folder.finished()
     if not finished:
         raise ConfigError(f"No run of '{folder.path}' is finished. 'seedbench study run' makes them.")
     paths = [folder.run_path(run) for run in finished]
     # an unfinished study may lack its reference so far
     reference = folder.study.reference if any(r.arm == folder.study.reference for r in finished) else ""
-    curves = Curves()
     tests = paired_table(paths, reference, curves)
     return BUILDERS[folder.study.table](paths), tests, cost_table(paths, curves)
 
@@ -56,11 +56,11 @@ def _write(table: Table, out: Path) -> list[Path]:
     return written
 
 
-def _figures(paths: list[Path], out: Path) -> tuple[list[Path], str]:
+def _figures(paths: list[Path], out: Path, curves: Curves) -> tuple[list[Path], str]:
     from seedbench.figures import draw_all
 
     try:
-        return draw_all(paths, out / "figures"), ""
+        return draw_all(paths, out / "figures", curves), ""
     except ExtraMissing as error:
         return [], f"No figures: {error}"
 

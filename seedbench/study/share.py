@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from seedbench.errors import ConfigError, RunConflict
+from seedbench.errors import ConfigError
 from seedbench.jsonl import write_json
-from seedbench.packing import pack
+from seedbench.packing import pack, require_empty
 from seedbench.store import Run
 from seedbench.study.folder import StudyFolder
 from seedbench.study.model import RECORD, Planned, spelled_out
@@ -32,8 +32,7 @@ def pack_study(folder: StudyFolder, target: Path, training: Sequence[str] = ()) 
     strange = sorted(set(training) - known)
     if strange:
         raise ConfigError(f"There is no arm '{strange[0]}'. Arms: {', '.join(sorted(known))}.")
-    if target.exists() and any(target.iterdir()):
-        raise RunConflict(f"'{target}' is not empty. Choose another folder, or remove it first.")
+    require_empty(target)
     copy = StudyFolder(folder.study, target)
     for run in folder.runs:
         pack(folder.run_path(run), copy.run_path(run), _streams(folder, run, training))

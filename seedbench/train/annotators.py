@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from seedbench.contracts import Environment
 from seedbench.errors import ConfigError
-from seedbench.policies.openai import ChatServer, OpenAiOptions, answer_text
+from seedbench.policies.openai import PREFIX, ChatServer, OpenAiOptions, answer_text
 from seedbench.train.analysis_prompt import analysis_messages
 from seedbench.train.skills import parse_analysis
 from seedbench.types import Episode, Skill
@@ -28,8 +28,8 @@ def annotator_named(name: str, env: Environment) -> Annotate:
     """
     if name == "rules":
         return lambda episodes: [env.annotate(e) for e in episodes]
-    kind, _, model = name.partition(":")
-    if kind != "openai" or not model:
+    model = name.removeprefix(PREFIX)
+    if not name.startswith(PREFIX) or not model:
         raise ConfigError(f"Unknown annotator '{name}'. Use 'rules' or 'openai:<model>'.")
     return ServerAnnotator(ChatServer(model, OpenAiOptions()))
 

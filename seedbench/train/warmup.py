@@ -49,7 +49,8 @@ def warm_up(
 ) -> dict:  # fmt: skip
     """Collect, annotate, learn. Returns the record: counts, loss per epoch, parse rate before and after; ``tokens``
     went through the model in all, ``trained_tokens`` of them with gradients."""
-    played, metered = collect(env, backbone, tasks, plan, seed, engine, block), backbone.meter.tokens
+    before_all = backbone.meter.tokens
+    played = collect(env, backbone, tasks, plan, seed, engine, block)
     episodes = [e for e in played if e.success is not None and e.turns]
     annotate = annotator_named(plan.annotator, env)
     pairs = [(e, s) for e, s in zip(episodes, annotate(episodes), strict=True) if s is not None]
@@ -73,7 +74,9 @@ def warm_up(
         record["trained_tokens"] += backbone.meter.tokens - before
         report({"warm_up": epoch + 1, "of": plan.epochs, "loss": loss})
     record["after"] = _writing(backbone, env, held)
-    record["tokens"] = sum(x.length for x in backbone.samples(played, env)) + backbone.meter.tokens - metered
+    record["tokens"] = (
+        sum(x.length for x in backbone.samples(played, env)) + backbone.meter.tokens - before_all
+    )
     return record
 
 

@@ -14,6 +14,7 @@ import toys
 
 from seedbench.errors import ConfigError, RunConflict
 from seedbench.store import Run
+from seedbench.study.estimate import Ledger
 from seedbench.study.execute import Event, execute
 from seedbench.study.folder import StudyFolder
 from seedbench.study.model import Study, load
@@ -222,6 +223,9 @@ def test_a_packed_study_is_a_study_with_the_same_report(
 ) -> None:
     copy = pack_study(finished, tmp_path / "packed", ["grpo (mean only)"])
     assert pages(StudyFolder(load(str(copy.path)), copy.path)) == whole
+    planned = copy.runs[0]
+    assert Ledger([copy.path]).estimate(planned) == Ledger([finished.path]).estimate(planned)
+    assert Ledger([copy.path]).estimate(planned).basis == "measured (1)"
     kept = [run.arm for run in copy.runs if "train" in {s.name for s in Run(copy.run_path(run)).streams()}]
     assert kept == ["grpo (mean only)"]
     assert not list(copy.path.rglob("*.safetensors"))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from seedbench.audit.runs import audit_run
+from seedbench.reports.spending import Curves
 from seedbench.store import Run
 from seedbench.study.folder import StudyFolder
 from seedbench.study.model import load
@@ -27,7 +28,7 @@ def test_reports_are_what_the_records_give(study: Path) -> None:
     """Tables, paired tests and costs of a packed study, in every format, to the byte."""
     folder = StudyFolder(load(str(study)), study)
     assert folder.owed() == []
-    made = tables(folder)
+    made = tables(folder, Curves())
     for table in made:
         for form, suffix in FORMATS.items():
             kept = (study / "report" / f"{table.name}.{suffix}").read_text(encoding="utf-8")
